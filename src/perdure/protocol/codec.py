@@ -1,0 +1,100 @@
+"""JSON in and out, as the published clients read and write it.
+
+Owns the one encoder and decoder. Knows no frame, no message and no clock; imports nothing of perdure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+__all__ = ["DecodeError", "decode", "decode_as", "encode", "encode_text", "quote"]
+
+T = TypeVar("T")
+
+DecodeError = msgspec.DecodeError
+"""Raised by :func:`decode` and :func:`decode_as` for text that is not JSON, or not of the wanted shape."""
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+
+
+def encode_text(value: Any) -> str:
+    """JSON text of ``value``: compact, UTF-8 safe, always valid JSON.
+
+    Lone surrogates become U+FFFD and NaN and the infinities become ``null``, as a browser could not read them.
+
+    Raises:
+        TypeError: ``value`` holds something that has no JSON form.
+    """
+    try:
+        return _encoder.encode(value).decode()
+    except UnicodeEncodeError:
+        return _encoder.encode(_without_lone_surrogates(value)).decode()
+
+
+def encode(value: Any) -> bytes:
+    """Like :func:`encode_text`, as UTF-8 bytes."""
+    return encode_text(value).encode()
+
+
+def quote(text: str) -> str:
+    """``text`` as a JSON string, quotes included."""
+    return encode_text(text)
+
+
+def decode(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Lone surrogates, which browsers may send as escapes, become U+FFFD.
+
+    Raises:
+        DecodeError: not JSON.
+    """
+    try:
+        return _decoder.decode(text)
+    except msgspec.DecodeError:
+        return _decode_leniently(text)
+
+
+def decode_as(kind: type[T], text: str | bytes) -> T:
+    """The value of a JSON text, checked against ``kind``.
+
+    Raises:
+        DecodeError: not JSON, or not of that shape.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.convert(_decode_leniently(text), kind)
+
+
+def _decode_leniently(text: str | bytes) -> Any:
+    """A second try for what the fast decoder refuses and a browser may still send: lone surrogates."""
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(f"not JSON: {error}") from None
+    return _without_lone_surrogates(value)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_without_lone_surrogates(key): _without_lone_surrogates(item) for key, item in items}
+    if isinstance(value, (list, tuple)):
+        return [_without_lone_surrogates(item) for item in cast("list[Any]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

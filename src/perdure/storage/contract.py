@@ -1,0 +1,246 @@
+"""The contract of a store: named writes and named reads, keyed by the agent.
+
+No connection and no SQL is seen above ``storage/``. A write is a list of operations that become durable together or not
+at all; one agent's writes become durable in the order in which they were made. Imports nothing of perdure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+__all__ = [
+    "AgentRecord",
+    "AppendChunks",
+    "AppendMessage",
+    "ChunkSegment",
+    "ClearConversation",
+    "CloseTurn",
+    "Commit",
+    "DeleteValue",
+    "DropChunks",
+    "LoadAgent",
+    "LoadChunks",
+    "LoadPath",
+    "LoadValue",
+    "MessageRow",
+    "OpenTurn",
+    "Operation",
+    "PutValue",
+    "Query",
+    "Store",
+    "TurnRow",
+    "UpdateMessage",
+    "UpdateTurn",
+]
+
+R = TypeVar("R")
+
+Commit = asyncio.Future[None]
+"""Done when the write is durable; failed with a :class:`~perdure.errors.StorageError` when none of it was stored."""
+
+
+# ── operations ──────────────────────────────────────────────────────
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One change of one agent's data."""
+
+
+class AppendMessage(Operation, frozen=True):
+    """A new message of the conversation tree. It becomes the leaf of the active path."""
+
+    pos: int
+    """Position, greater than every earlier one of this agent; the greatest is the leaf."""
+    id: str
+    """Unique within the agent."""
+    parent: int | None
+    """Position of the message that it follows."""
+    role: str
+    body: str
+    """The message as JSON text, kept byte for byte."""
+    at_ms: int
+    """Unix time in milliseconds."""
+
+
+class UpdateMessage(Operation, frozen=True):
+    """New text for a message; its place in the tree stays."""
+
+    pos: int
+    body: str
+
+
+class OpenTurn(Operation, frozen=True):
+    """A turn that was accepted."""
+
+    id: str
+    status: str
+    """``queued`` or ``running``."""
+    trigger: str
+    """What asked for it: ``ws-chat``, ``programmatic``, …"""
+    request: str
+    """JSON text: what is needed to run it (or run it again)."""
+    message_id: str
+    """Id of the assistant message that it writes."""
+    at_ms: int
+
+
+class UpdateTurn(Operation, frozen=True):
+    """A turn that goes on: ``queued`` → ``running`` → ``awaiting-input`` …"""
+
+    id: str
+    status: str
+
+
+class CloseTurn(Operation, frozen=True):
+    """A turn that is over: ``completed``, ``aborted``, ``error``, ``skipped`` or ``interrupted``."""
+
+    id: str
+    status: str
+    error: str | None
+    """The text shown to clients, for ``error`` and ``interrupted``."""
+    at_ms: int
+
+
+class AppendChunks(Operation, frozen=True):
+    """A segment of a turn's chunk log."""
+
+    turn: str
+    index: int
+    """``seq`` of the first chunk in the segment."""
+    bodies: str
+    """JSON text: a list of chunk bodies (each itself JSON text)."""
+
+
+class DropChunks(Operation, frozen=True):
+    """Forget a turn's chunk log."""
+
+    turn: str
+
+
+class ClearConversation(Operation, frozen=True):
+    """Forget all messages, turns and chunks. Values stay."""
+
+
+class PutValue(Operation, frozen=True):
+    """A named JSON value: state, configuration, …"""
+
+    namespace: str
+    key: str
+    body: str
+
+
+class DeleteValue(Operation, frozen=True):
+    """Forget a named value."""
+
+    namespace: str
+    key: str
+
+
+# ── queries ─────────────────────────────────────────────────────────
+
+
+class Query(msgspec.Struct, Generic[R], frozen=True):
+    """A named read. ``R`` is what it gives."""
+
+
+class TurnRow(msgspec.Struct, frozen=True):
+    """One turn as stored."""
+
+    id: str
+    status: str
+    trigger: str
+    request: str
+    message_id: str
+    error: str | None
+    opened_ms: int
+    closed_ms: int | None
+
+
+class AgentRecord(msgspec.Struct, frozen=True):
+    """What is needed to wake an agent, beside its messages."""
+
+    next_pos: int
+    """Position of the next message; 0 for an agent that was never written."""
+    open_turns: list[TurnRow]
+    """Turns that are not closed, in the order in which they were accepted."""
+    last_turn: TurnRow | None
+    """The turn that closed last."""
+
+
+class LoadAgent(Query[AgentRecord], frozen=True):
+    """What is needed to wake an agent."""
+
+    agent: str
+
+
+class MessageRow(msgspec.Struct, frozen=True):
+    """One message as stored."""
+
+    pos: int
+    id: str
+    parent: int | None
+    role: str
+    body: str
+
+
+class LoadPath(Query[list[MessageRow]], frozen=True):
+    """The active path, oldest first: from a root to the leaf (the message with the greatest position)."""
+
+    agent: str
+
+
+class ChunkSegment(msgspec.Struct, frozen=True):
+    """A segment of a chunk log, as written by :class:`AppendChunks`."""
+
+    index: int
+    bodies: str
+
+
+class LoadChunks(Query[list[ChunkSegment]], frozen=True):
+    """A turn's chunk log, in order."""
+
+    agent: str
+    turn: str
+
+
+class LoadValue(Query[str | None], frozen=True):
+    """A named value; ``None`` when there is none."""
+
+    agent: str
+    namespace: str
+    key: str
+
+
+class Store(Protocol):
+    """Where agents are kept."""
+
+    @property
+    def epoch(self) -> int:
+        """Counts the openings of this store: a greater one fences every smaller one."""
+        ...
+
+    def write(self, agent: str, epoch: int, operations: Sequence[Operation]) -> Commit:
+        """Hand over a write. Returns at once; never blocks the event loop.
+
+        Args:
+            agent: The agent's key: its canonical path.
+            epoch: The epoch under which the caller owns the agent; a stale one fails the write with ``Fenced``.
+            operations: What changes, applied in order, all or nothing.
+        """
+        ...
+
+    async def read(self, query: Query[R]) -> R:
+        """Answer a query from what is durable.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish the writes that were handed over, then let go of the files."""
+        ...
