@@ -96,8 +96,9 @@ class MessageBuilder:
         self._start(chunk["type"][:-6], chunk)
 
     def _text_end(self, chunk: Chunk) -> None:
-        part, pieces = self._open.pop((chunk["type"][:-4], chunk["id"]), (None, []))
-        if part is not None:
+        opened = self._open.pop((chunk["type"][:-4], chunk["id"]), None)
+        if opened is not None:
+            part, pieces = opened
             _join(part, pieces)
             part["state"] = "done"
             _copy(chunk, part, "providerMetadata", "citations")

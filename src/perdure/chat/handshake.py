@@ -48,13 +48,22 @@ class Handshake(Generic[P]):
         self._failed = failed
         # Accepted requests that are not over, in order of arrival (a dict for its order).
         self._accepted: dict[str, None] = {}
+        self._peers: dict[P, None] = {}
         self._offered: set[P] = set()
         self._parked: set[P] = set()
+        self._listeners: tuple[P, ...] | None = ()
 
     @property
-    def offered(self) -> frozenset[P]:
-        """The connections that must not be sent chunks now."""
-        return frozenset(self._offered)
+    def everyone(self) -> tuple[P, ...]:
+        """All connections, in order of arrival."""
+        return tuple(self._peers)
+
+    @property
+    def listeners(self) -> tuple[P, ...]:
+        """The connections that are sent chunks now: all but those that have an offer to take up."""
+        if self._listeners is None:
+            self._listeners = tuple(peer for peer in self._peers if peer not in self._offered)
+        return self._listeners
 
     @property
     def failed(self) -> str | None:
@@ -65,9 +74,10 @@ class Handshake(Generic[P]):
 
     def connected(self, peer: P) -> Greeting:
         """A new connection. It is offered a running stream unasked; a failed one only when it asks."""
+        self._peers[peer] = None
+        self._listeners = None
         if self._streaming is not None:
-            self._offered.add(peer)
-            return Resuming(self._streaming)
+            return self._offer(peer, self._streaming)
         if self._accepted:
             self._parked.add(peer)
             return Pending(self._newest())
@@ -76,8 +86,7 @@ class Handshake(Generic[P]):
     def probed(self, peer: P) -> Greeting:
         """A connection asks whether there is something to attach to. It gets an answer each time it asks."""
         if self._streaming is not None:
-            self._offered.add(peer)
-            return Resuming(self._streaming)
+            return self._offer(peer, self._streaming)
         if self._failed is not None:
             return Resuming(self._failed)
         if self._accepted:
@@ -88,14 +97,17 @@ class Handshake(Generic[P]):
     def acked(self, peer: P, stream: str) -> Replay:
         """A connection takes an offer up. Whatever it names, it gets live chunks again from now on."""
         self._offered.discard(peer)
+        self._listeners = None
         if self._streaming is not None:
             return "live" if stream == self._streaming else "nothing"
         return "failed" if stream == self._failed else "over"
 
     def closed(self, peer: P) -> None:
         """A connection is gone. No turn ends because of it."""
+        self._peers.pop(peer, None)
         self._offered.discard(peer)
         self._parked.discard(peer)
+        self._listeners = None
 
     # ── turns ───────────────────────────────────────────────────────
 
@@ -110,12 +122,14 @@ class Handshake(Generic[P]):
         waiting = list(self._parked)
         self._parked.clear()
         self._offered.update(waiting)
+        self._listeners = None
         return waiting
 
     def stream_ended(self) -> None:
         """The stream is over, its message not yet stored. Who has not taken the offer up gets the end live."""
         self._streaming = None
         self._offered.clear()
+        self._listeners = None
 
     def settled(self, turn: str, *, failed: bool = False) -> list[P]:
         """A request is over. Gives the parked connections to release: no stream will come for them."""
@@ -132,7 +146,13 @@ class Handshake(Generic[P]):
         self._failed = None
         self._accepted.clear()
         self._offered.clear()
+        self._listeners = None
         return self._release()
+
+    def _offer(self, peer: P, stream: str) -> Resuming:
+        self._offered.add(peer)
+        self._listeners = None
+        return Resuming(stream)
 
     def _release(self) -> list[P]:
         waiting = list(self._parked)

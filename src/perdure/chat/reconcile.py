@@ -7,23 +7,27 @@ and what a client says of assistant messages is not taken over (reference: READM
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from perdure.protocol import codec
 from perdure.protocol.client_frames import PostedMessage, check_user_message
 
-__all__ = ["Changes", "Known", "reconcile"]
+__all__ = ["Changes", "Known", "NewMessage", "reconcile"]
 
 
-class Known(msgspec.Struct, frozen=True):
+class Known(Protocol):
     """A stored message, as far as reconciling looks at it."""
 
-    pos: int
-    parent: int | None
-    role: str
-    text: str
+    @property
+    def id(self) -> str: ...
+    @property
+    def parent(self) -> str | None: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 
 class NewMessage(msgspec.Struct, frozen=True):
@@ -39,8 +43,8 @@ class Changes(msgspec.Struct, frozen=True):
 
     append: list[NewMessage]
     """New messages, each following the one before; the first follows ``parent``."""
-    parent: int | None
-    """Position that the first new message follows; without new messages, that the answer follows."""
+    parent: str | None
+    """Id of the message that the first new one follows; without new ones, that the answer follows."""
     origin_ids: list[str]
     """Ids of the posted user messages that the turn answers; its terminal frame repeats them."""
 
@@ -50,7 +54,7 @@ def reconcile(
     *,
     regenerate: bool,
     known: Mapping[str, Known],
-    leaf: int | None,
+    leaf: str | None,
     new_id: Callable[[], str],
 ) -> Changes:
     """Compare what was posted with what is stored.
@@ -59,7 +63,7 @@ def reconcile(
         posted: The client's conversation, oldest first.
         regenerate: Whether another answer to the last posted message is wanted.
         known: Every stored message by id, on the active path or off it.
-        leaf: Position of the last message of the active path; ``None`` when there is none.
+        leaf: Id of the last message of the active path; ``None`` when there is none.
         new_id: Makes the id of an edited message.
 
     Raises:
@@ -74,7 +78,7 @@ def reconcile(
         return Changes([NewMessage(identifier, "user", _renamed(last.text, identifier))], stored.parent, origin_ids)
     append = [_checked(message) for message in posted if message.role == "user" and message.id not in known]
     if regenerate and stored and not append:
-        return Changes([], stored.pos, origin_ids)
+        return Changes([], stored.id, origin_ids)
     return Changes(append, leaf, origin_ids)
 
 

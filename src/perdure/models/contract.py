@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -30,25 +30,33 @@ class HistoryMessage:
     model derives from one (its provider's form of it) is kept here and derived once.
     """
 
-    __slots__ = ("_derived", "_message", "text")
+    __slots__ = ("_derived", "_message", "_text")
 
-    def __init__(self, text: str, message: UIMessage | None = None) -> None:
-        self.text = text
-        """The message as JSON text, exactly as stored."""
+    def __init__(self, text: str | None = None, message: UIMessage | None = None) -> None:
+        """From the stored JSON text, from the decoded message, or both."""
+        assert text is not None or message is not None
+        self._text = text
         self._message = message
         self._derived: dict[Hashable, Any] | None = None
 
     @classmethod
     def of(cls, message: UIMessage) -> HistoryMessage:
         """From a decoded message."""
-        return cls(codec.encode_text(message), message)
+        return cls(message=message)
+
+    @property
+    def text(self) -> str:
+        """The message as JSON text; exactly as stored, where it is stored."""
+        if self._text is None:
+            self._text = codec.encode_text(self._message)
+        return self._text
 
     @property
     def message(self) -> UIMessage:
         """The decoded message. Shared: do not change it."""
         if self._message is None:
             self._message = codec.decode(self.text)
-        return self._message
+        return cast("UIMessage", self._message)
 
     def derive(self, key: Hashable, make: Callable[[UIMessage], T]) -> T:
         """``make(self.message)``, computed once for each ``key``."""

@@ -24,6 +24,7 @@ __all__ = [
     "DropChunks",
     "LoadAgent",
     "LoadChunks",
+    "LoadOffPath",
     "LoadPath",
     "LoadValue",
     "MessageRow",
@@ -31,6 +32,7 @@ __all__ = [
     "Operation",
     "PutValue",
     "Query",
+    "RemoveMessage",
     "Store",
     "TurnRow",
     "UpdateMessage",
@@ -71,6 +73,12 @@ class UpdateMessage(Operation, frozen=True):
 
     pos: int
     body: str
+
+
+class RemoveMessage(Operation, frozen=True):
+    """Take a message out of the tree. It must have no message after it."""
+
+    pos: int
 
 
 class OpenTurn(Operation, frozen=True):
@@ -165,6 +173,8 @@ class AgentRecord(msgspec.Struct, frozen=True):
 
     next_pos: int
     """Position of the next message; 0 for an agent that was never written."""
+    messages: int
+    """How many messages there are, on the active path or off it."""
     open_turns: list[TurnRow]
     """Turns that are not closed, in the order in which they were accepted."""
     last_turn: TurnRow | None
@@ -189,6 +199,12 @@ class MessageRow(msgspec.Struct, frozen=True):
 
 class LoadPath(Query[list[MessageRow]], frozen=True):
     """The active path, oldest first: from a root to the leaf (the message with the greatest position)."""
+
+    agent: str
+
+
+class LoadOffPath(Query[list[MessageRow]], frozen=True):
+    """The messages that are not on the active path."""
 
     agent: str
 
