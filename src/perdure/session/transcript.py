@@ -1,7 +1,7 @@
 """The messages of one agent in memory, and the storage operations that keep them.
 
-The only writer of the history. Holds the tree, with the active path ready to be sent and to be shown to a model. Does no
-I/O: it gives operations, the caller writes them.
+The only writer of the history. Holds the tree, with the active path ready to be sent and to be shown to a model. Does
+no I/O: it gives operations, the caller writes them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perdure.models.contract import HistoryMessage
 from perdure.protocol.messages import UIMessage
-from perdure.storage.contract import AppendMessage, ClearConversation, MessageRow, Operation, RemoveMessage
+from perdure.storage.contract import AppendMessage, ClearConversation, MessageRow, MoveMessage, Operation
 
 __all__ = ["Node", "Transcript"]
 
@@ -83,36 +83,42 @@ class Transcript:
 
     def history(self, upto: str | None) -> list[HistoryMessage]:
         """The branch that ends with message ``upto``, oldest first, as a model is shown it (``None``: nothing)."""
-        if self._path and self._path[-1].id == upto:
-            return [node.message for node in self._path]
-        branch: list[HistoryMessage] = []
-        while upto is not None:
-            node = self._nodes[upto]
-            branch.append(node.message)
-            upto = node.parent
-        return branch[::-1]
+        index = self._find(upto)
+        branch = self._path[: index + 1] if index is not None else self._branch(upto)
+        return [node.message for node in branch]
 
     def append(
         self, identifier: str, role: str, text: str, parent: str | None, at_ms: int, *, waiting: bool = False
     ) -> list[Operation]:
         """Add a message after ``parent``; it becomes the leaf.
 
-        What followed ``parent`` on the path leaves it and stays in the tree, but for messages that wait for their turn.
+        What followed ``parent`` on the path leaves it and stays in the tree, but for messages that wait for their turn:
+        they follow the new one, unless that waits itself.
         """
-        node = Node(self._take_pos(), identifier, parent, role, HistoryMessage(text))
+        node = self._new(identifier, role, HistoryMessage(text), parent)
         node.waiting = waiting
         return self._place(node, at_ms)
 
     def answer(self, message: UIMessage, parent: str | None, at_ms: int) -> list[Operation]:
-        """Add the answer to ``parent``, before the messages that wait for their turn."""
-        node = Node(self._take_pos(), message["id"], parent, message["role"], HistoryMessage.of(message))
-        return self._place(node, at_ms)
+        """Add the answer to ``parent``, before the messages that wait for their turn.
+
+        When ``parent`` has left the path meanwhile (it was edited), so does its answer.
+        """
+        node = self._new(message["id"], message["role"], HistoryMessage.of(message), parent)
+        if self._find(parent) is not None:
+            return self._place(node, at_ms)
+        operations = [self._stored(node, at_ms)]
+        if self._path:
+            operations.append(self._move(self._path[-1], self._path[-1].parent))
+        return operations
+
+    def hold(self, identifiers: Iterable[str]) -> None:
+        """These messages wait for their turn."""
+        self._mark(identifiers, waiting=True)
 
     def begin(self, identifiers: Iterable[str]) -> None:
-        """The turn of these messages starts: they wait no longer."""
-        for identifier in identifiers:
-            if node := self._nodes.get(identifier):
-                node.waiting = False
+        """The turn of these messages starts, or will never: they wait no longer."""
+        self._mark(identifiers, waiting=False)
 
     def clear(self) -> list[Operation]:
         """Forget everything."""
@@ -120,27 +126,58 @@ class Transcript:
         self._path.clear()
         return [ClearConversation()]
 
+    def _new(self, identifier: str, role: str, message: HistoryMessage, parent: str | None) -> Node:
+        node = self._nodes[identifier] = Node(self._take_pos(), identifier, parent, role, message)
+        return node
+
     def _take_pos(self) -> int:
         self._next_pos += 1
         return self._next_pos - 1
 
+    def _mark(self, identifiers: Iterable[str], *, waiting: bool) -> None:
+        for identifier in identifiers:
+            if node := self._nodes.get(identifier):
+                node.waiting = waiting
+
+    def _find(self, identifier: str | None) -> int | None:
+        """Index on the path, -1 for the place before the first message, ``None`` when it is not there."""
+        if identifier is None:
+            return -1
+        for index in range(len(self._path) - 1, -1, -1):
+            if self._path[index].id == identifier:
+                return index
+        return None
+
+    def _branch(self, upto: str | None) -> list[Node]:
+        branch: list[Node] = []
+        while upto is not None:
+            node = self._nodes[upto]
+            branch.append(node)
+            upto = node.parent
+        return branch[::-1]
+
     def _place(self, node: Node, at_ms: int) -> list[Operation]:
-        """Put ``node`` after its parent, then what waits after ``node``."""
-        followers: list[Node] = []
-        while self._path and self._path[-1].id != node.parent:
-            followers.append(self._path.pop())
-        waiting = [] if node.waiting else [follower for follower in reversed(followers) if follower.waiting]
-        operations = [self._store(node, at_ms)]
-        operations += [RemoveMessage(follower.pos) for follower in reversed(waiting)]
-        previous = node
+        """Put ``node`` after its parent, and what waits after ``node``."""
+        index = self._find(node.parent)
+        followers = self._path[index + 1 :] if index is not None else self._path
+        waiting = [] if node.waiting else [follower for follower in followers if follower.waiting]
+        if index is None:
+            self._path = self._branch(node.parent)
+        else:
+            del self._path[index + 1 :]
+        self._path.append(node)
+        operations = [self._stored(node, at_ms)]
         for follower in waiting:
-            follower.pos, follower.parent = self._take_pos(), previous.id
-            operations.append(self._store(follower, at_ms))
-            previous = follower
+            operations.append(self._move(follower, self._path[-1].id))
+            self._path.append(follower)
         return operations
 
-    def _store(self, node: Node, at_ms: int) -> Operation:
-        self._nodes[node.id] = node
-        self._path.append(node)
-        parent = None if node.parent is None else self._nodes[node.parent].pos
-        return AppendMessage(node.pos, node.id, parent, node.role, node.text, at_ms)
+    def _stored(self, node: Node, at_ms: int) -> Operation:
+        return AppendMessage(node.pos, node.id, self._pos_of(node.parent), node.role, node.text, at_ms)
+
+    def _move(self, node: Node, parent: str | None) -> Operation:
+        was, node.pos, node.parent = node.pos, self._take_pos(), parent
+        return MoveMessage(was, node.pos, self._pos_of(parent))
+
+    def _pos_of(self, identifier: str | None) -> int | None:
+        return None if identifier is None else self._nodes[identifier].pos

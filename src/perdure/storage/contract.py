@@ -28,11 +28,11 @@ __all__ = [
     "LoadPath",
     "LoadValue",
     "MessageRow",
+    "MoveMessage",
     "OpenTurn",
     "Operation",
     "PutValue",
     "Query",
-    "RemoveMessage",
     "Store",
     "TurnRow",
     "UpdateMessage",
@@ -75,10 +75,15 @@ class UpdateMessage(Operation, frozen=True):
     body: str
 
 
-class RemoveMessage(Operation, frozen=True):
-    """Take a message out of the tree. It must have no message after it."""
+class MoveMessage(Operation, frozen=True):
+    """Give a message another place in the tree. Its text and its time stay."""
 
     pos: int
+    """Where it is."""
+    to: int
+    """Its new position, greater than every earlier one of this agent."""
+    parent: int | None
+    """Position of the message that it follows now."""
 
 
 class OpenTurn(Operation, frozen=True):
