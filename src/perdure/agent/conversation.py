@@ -1,8 +1,8 @@
 """The conversation of one agent: what each event leads to.
 
-Events come in synchronously and in order: a connection comes, sends a frame, goes. Deciding is left to the state machines
-of ``chat``; this module does what they say: stores, sends, starts and settles turns. Everything between two ``await``
-happens at once for everybody.
+Events come in synchronously and in order: a connection comes, sends a frame, goes. Deciding is left to the state
+machines of ``chat``; this module does what they say: stores, sends, starts and settles turns. Everything between two
+``await`` happens at once for everybody.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perdure.chat.reconcile import Changes, reconcile
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
 from perdure.errors import BadRequest, ModelError, PerdureError
-from perdure.protocol import client_frames, codec
+from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import UIMessage
 from perdure.session.transcript import Transcript
@@ -171,7 +171,7 @@ class Conversation:
         self._admit(peer, frame.id, changes, body)
 
     def _is_answered(self, posted: Sequence[client_frames.PostedMessage]) -> bool:
-        """Whether a request is the repetition of one that was answered: its last message is a question with an answer."""
+        """Whether a request repeats one that was answered: its last message is a question with something after it."""
         last = posted[-1] if posted else None
         return last is not None and last.role == "user" and last.id != self._transcript.leaf
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import ConfigurationError
-
 from perdure.protocol.messages import UIMessage
 from perdure.tools import Tool
 
@@ -50,8 +49,8 @@ class Think:
         """
         if self.model is None:
             raise ConfigurationError(
-                f'{type(self).__name__} has no model. Set model = "provider:name" in the class (model = "demo" needs no '
-                "key), or override get_model()."
+                f'{type(self).__name__} has no model. Set model = "provider:name" in the class '
+                '(model = "demo" needs no key), or override get_model().'
             )
         return self.model
 
