@@ -58,14 +58,28 @@ class Conversation:
     """One agent's transcript, queue of turns, and connections."""
 
     def __init__(
-        self, think: Think, services: Services, transcript: Transcript, failure: Failure | None = None
+        self,
+        think: Think,
+        services: Services,
+        transcript: Transcript,
+        failure: Failure | None = None,
+        finished: Sequence[str] = (),
     ) -> None:
+        """A conversation without connections and without turns.
+
+        Args:
+            think: The agent's class says what turns run with.
+            services: The host's side.
+            transcript: What was said so far.
+            failure: The turn that failed last, if none was accepted since.
+            finished: Ids of turns that are over; a request with one of these is a repetition.
+        """
         self._think = think
         self._services = services
         self._transcript = transcript
         self._failure = failure
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
-        self._queue = TurnQueue()
+        self._queue = TurnQueue(finished)
         self._turns: dict[str, Turn] = {}
         self._answer: Answer | None = None
         self._withdrawn: list[str] = []

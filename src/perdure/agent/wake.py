@@ -43,7 +43,7 @@ async def wake(think: Think, key: str, store: Store, services: Services) -> Conv
     """
     record = await store.read(LoadAgent(key))
     if record.next_pos == 0:
-        return Conversation(think, services, Transcript())
+        return Conversation(think, services, Transcript(), finished=record.closed_turns)
     path = await store.read(LoadPath(key))
     elsewhere = await store.read(LoadOffPath(key)) if record.messages > len(path) else []
     transcript = Transcript(path, elsewhere, record.next_pos)
@@ -51,7 +51,8 @@ async def wake(think: Think, key: str, store: Store, services: Services) -> Conv
         failure = await _close_left_open(key, record, transcript, store, services)
     else:
         failure = await _last_failure(key, record.last_turn, store)
-    return Conversation(think, services, transcript, failure)
+    finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
+    return Conversation(think, services, transcript, failure, finished)
 
 
 async def _close_left_open(

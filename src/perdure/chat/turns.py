@@ -6,6 +6,7 @@ Decides from the queue alone, synchronously, so that nothing slips between looki
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Literal
 
 __all__ = ["Admission", "TurnQueue"]
@@ -19,10 +20,11 @@ REMEMBERED = 256
 class TurnQueue:
     """Ids of the turns of one agent: at most one active, the others waiting."""
 
-    def __init__(self) -> None:
+    def __init__(self, finished: Iterable[str] = ()) -> None:
+        """An empty queue that knows these turns as finished."""
         self._active: str | None = None
         self._waiting: deque[str] = deque()
-        self._finished: deque[str] = deque(maxlen=REMEMBERED)
+        self._finished: deque[str] = deque(finished, maxlen=REMEMBERED)
 
     @property
     def active(self) -> str | None:
