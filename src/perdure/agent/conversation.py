@@ -127,10 +127,14 @@ class Conversation:
                 self._replay(peer, stream)
             case client_frames.Upload():
                 logger.debug("Ignored a conversation that a client uploaded: the server keeps the history.")
-            case client_frames.Unusable(reason=reason, request_id=None):
-                logger.info("Ignored a frame: %s", reason)
-            case client_frames.Unusable(reason=reason, request_id=str(request)):
-                self._services.send((peer,), frames.terminal_error(request, f"Bad request: {reason}"))
+            case client_frames.Unusable(reason=reason, request_id=request):
+                self._refuse(peer, request, reason)
+
+    def _refuse(self, peer: PeerId, request: str | None, reason: str) -> None:
+        if request is None:
+            logger.info("Ignored a frame: %s", reason)
+        else:
+            self._services.send((peer,), frames.terminal_error(request, f"Bad request: {reason}"))
 
     def _answer_probe(self, peer: PeerId, greeting: Resuming | Pending | Idle, probe: str | None) -> None:
         match greeting:

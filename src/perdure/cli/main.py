@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from perdure import __version__
+from perdure._version import __version__
 from perdure.errors import ConfigurationError, PerdureError
 from perdure.server.app import App
 

@@ -7,7 +7,7 @@ The contract knows no provider and no transcript. Imports ``protocol`` only.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -116,7 +116,7 @@ class ChatModel(ABC):
     """For logs: ``openai:gpt-5.2``, ``demo``, …"""
 
     @abstractmethod
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """One step, as an async generator.
 
         Yields chunks, then exactly one :class:`Finish`. The chunks are

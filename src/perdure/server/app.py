@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from starlette.types import Receive, Scope, Send
@@ -92,7 +92,7 @@ class App:
                 self._running = None
 
     @contextlib.asynccontextmanager
-    async def _run(self) -> AsyncIterator[None]:
+    async def _run(self) -> AsyncGenerator[None]:
         store = await SqliteStore.open(self.data)
         host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch))
         try:

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-import perdure
+from perdure._version import __version__
 from perdure.agent.think import Think
 from perdure.errors import BadRequest, PerdureError
 from perdure.host.bus import Bus
@@ -39,7 +39,7 @@ class Routes:
         if refusal is not None:
             response: Response = PlainTextResponse(refusal, 403)
         elif path == "/health":
-            response = JSONResponse({"status": "ok", "version": perdure.__version__})
+            response = JSONResponse({"status": "ok", "version": __version__})
         elif path == "/playground.json":
             response = self._playground()
         elif path == "/agents" or path.startswith("/agents/"):
@@ -53,7 +53,7 @@ class Routes:
 
     def _playground(self) -> Response:
         agents = [{"class": kind.__name__, "path": path} for path, kind in self._agents.items()]
-        return JSONResponse({"agents": agents, "version": perdure.__version__})
+        return JSONResponse({"agents": agents, "version": __version__})
 
     async def _agent(self, scope: Scope, path: str) -> Response:
         try:
