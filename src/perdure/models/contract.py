@@ -1,6 +1,6 @@
 """What the agent loop asks of a model: one step at a time, as a stream of UI message chunks.
 
-Everything that answers implements :class:`ChatModel`: the bridge to providers, the demo model, scripted models in tests.
+Everything that answers implements :class:`ChatModel`: the bridge to providers, the demo model, the models of tests.
 The contract knows no provider and no transcript. Imports ``protocol`` only.
 """
 
