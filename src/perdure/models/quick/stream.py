@@ -52,8 +52,7 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
                         for choice in chunk.choices or ():
                             finished = finished or bool(choice.finish_reason)
                             if choice.delta is not None and choice.delta.tool_calls:
-                                for call in choice.delta.tool_calls:
-                                    calls.settle(call)
+                                choice.delta.tool_calls = calls.settle(choice.delta.tool_calls)
                         yield chunk
             if not finished:
                 raise APIConnectionError(

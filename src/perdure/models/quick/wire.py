@@ -71,19 +71,21 @@ decode_chunk = msgspec.json.Decoder(QuickChunk).decode
 
 
 class _Slot:
-    __slots__ = ("id", "index", "name")
+    __slots__ = ("held", "id", "index", "name")
 
-    def __init__(self, index: int, call_id: str | None, name: str) -> None:
+    def __init__(self, index: int, call_id: str | None) -> None:
         self.index = index
         self.id = call_id
-        self.name = name
+        self.name = ""
+        self.held = ""
+        """Arguments that came before the name."""
 
 
 class CallTracker:
     """Evens out how servers stream tool calls, over the deltas of one answer.
 
     Some repeat the id and the name in every delta, some send them empty after the first, some number every call 0, some
-    do not number them. Afterwards each call has an index of its own, and its id and name come once.
+    do not number them. Afterwards each call has an index of its own, and its id and name come once and first.
     """
 
     __slots__ = ("_by_index", "_count", "_last")
@@ -93,32 +95,46 @@ class CallTracker:
         self._last: _Slot | None = None
         self._count = 0
 
-    def settle(self, call: Any) -> None:
-        """Rewrite ``call`` (a delta's tool call, quick or of the SDK) in place."""
+    def settle(self, calls: list[Any]) -> list[Any]:
+        """The tool calls of a delta (quick ones or the SDK's), rewritten in place; one without a name waits for it."""
+        return [call for call in calls if self._settle(call)]
+
+    def _settle(self, call: Any) -> bool:
         index: int | None = getattr(call, "index", None)
         function = call.function
         name: str = (function.name if function is not None else None) or ""
         slot = self._last if index is None else self._by_index.get(index)
-        if slot is None or self._is_another(slot, call.id, name, numbered=index is not None):
-            slot = self._open(index, call.id or None, name)
-        else:
-            call.id = None
-            if name == slot.name:
-                name = ""
-            slot.name += name
-        call.index = slot.index
-        if function is not None:
-            function.name = name or None
+        if slot is None or _is_another(slot, call.id, name, numbered=index is not None):
+            slot = self._open(index, call.id or None)
         self._last = slot
+        if function is None:
+            return False
+        call.index = slot.index
+        if not slot.name and not name:
+            slot.id = slot.id or call.id or None
+            slot.held += function.arguments or ""
+            return False
+        if not slot.name:
+            call.id = slot.id = slot.id or call.id or None
+            if slot.held:
+                function.arguments = slot.held + (function.arguments or "")
+            function.name = slot.name = name
+            return True
+        call.id = None
+        function.name = None if name in ("", slot.name) else name
+        slot.name += function.name or ""
+        return True
 
-    def _is_another(self, slot: _Slot, call_id: str | None, name: str, *, numbered: bool) -> bool:
-        if call_id:
-            return bool(name) and slot.id is not None and call_id != slot.id
-        return bool(name) and not numbered
-
-    def _open(self, index: int | None, call_id: str | None, name: str) -> _Slot:
-        slot = _Slot(self._count, call_id, name)
+    def _open(self, index: int | None, call_id: str | None) -> _Slot:
+        slot = _Slot(self._count, call_id)
         self._count += 1
         if index is not None:
             self._by_index[index] = slot
         return slot
+
+
+def _is_another(slot: _Slot, call_id: str | None, name: str, *, numbered: bool) -> bool:
+    """Whether a delta that looks like one more of ``slot``'s starts a call of its own."""
+    if not slot.name or not name:
+        return False
+    return call_id != slot.id if call_id else not numbered
