@@ -12,13 +12,13 @@ from perdure import App, Think, openai_compatible, tool
 
 
 @tool
-async def add(a: float, b: float) -> dict[str, float]:
+async def add(a: int | float, b: int | float) -> dict[str, int | float]:
     """Add two numbers."""
     return {"sum": a + b}
 
 
 @tool
-async def slow(ms: float) -> dict[str, float]:
+async def slow(ms: int | float) -> dict[str, int | float]:
     """Wait."""
     await asyncio.sleep(ms / 1000)
     return {"waited": ms}
