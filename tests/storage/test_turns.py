@@ -157,3 +157,9 @@ async def test_clearing_forgets_the_turns_and_chunks_of_that_agent_only(store: S
     assert await store.read(LoadChunks("b", "t")) == [ChunkSegment(0, "x")]
     await write(store, "a", turn("t"))
     assert await store.read(LoadChunks("a", "t")) == []
+
+
+async def test_a_turn_after_clearing_starts_with_an_empty_chunk_log(store: SqliteStore) -> None:
+    await write(store, "a", turn("t"), AppendChunks("t", 0, "old"))
+    await write(store, "a", ClearConversation(), turn("t"))
+    assert await store.read(LoadChunks("a", "t")) == []

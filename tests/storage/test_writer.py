@@ -1,4 +1,4 @@
-"""The writer thread where a store cannot show it: its event loop is gone."""
+"""The writer thread where a store cannot show it: its event loop is gone, or SQLite refuses to commit."""
 
 import asyncio
 import sqlite3
@@ -6,6 +6,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from perdure.errors import StorageError
 from perdure.storage.contract import Operation, PutValue, UpdateMessage
 from perdure.storage.sqlite.files import OpenFiles
 from perdure.storage.sqlite.writer import Write, Writer
@@ -44,3 +47,27 @@ def test_the_writer_goes_on_when_the_event_loop_is_gone(folder: Path) -> None:
     connection = sqlite3.connect(files.path)
     assert len(connection.execute("select key from kv").fetchall()) == 2
     connection.close()
+
+
+@pytest.mark.anyio
+async def test_a_commit_that_is_refused_fails_its_writes_and_the_next_group_is_stored(folder: Path) -> None:
+    files = OpenFiles(folder)
+    writer = Writer(files.connection, files.path, files.epoch, asyncio.get_running_loop())
+
+    async def write(key: str) -> None:
+        commit = asyncio.get_running_loop().create_future()
+        writer.submit(Write("a", files.epoch, [PutValue("n", key, "1")], commit))
+        await commit
+
+    def refuse_to_commit(action: int, name: str | None, *_: object) -> int:
+        refused = (action, name) == (sqlite3.SQLITE_TRANSACTION, "COMMIT")
+        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+    files.connection.set_authorizer(refuse_to_commit)
+    with pytest.raises(StorageError, match="'a' was not stored: not authorized"):
+        await write("refused")
+    files.connection.set_authorizer(None)
+    await write("stored")
+    assert files.connection.execute("select key from kv").fetchall() == [("stored",)]
+    writer.stop()
+    files.close()

@@ -11,8 +11,8 @@ __all__ = ["append_message", "clear_messages", "load_path", "update_message"]
 
 _APPEND = """
 insert into message (agent, pos, id, parent, role, at_ms, body)
-select ?1, ?2, ?3, ?4, ?5, ?6, ?7
-where ?4 is null or exists (select 1 from message where agent = ?1 and pos = ?4)
+select ?, ?, ?, ?, ?, ?, ?
+where ? is null or exists (select 1 from message where agent = ? and pos = ?)
 """
 _UPDATE = "update message set body = ? where agent = ? and pos = ?"
 _CLEAR = "delete from message where agent = ?"
@@ -28,7 +28,8 @@ def append_message(cursor: Cursor, agent: int, operation: AppendMessage) -> None
         sqlite3.IntegrityError: its id or position is taken, or it follows a later one.
     """
     op = operation
-    cursor.execute(_APPEND, (agent, op.pos, op.id, op.parent, op.role, op.at_ms, op.body))
+    row = (agent, op.pos, op.id, op.parent, op.role, op.at_ms, op.body)
+    cursor.execute(_APPEND, (*row, op.parent, agent, op.parent))
     if cursor.rowcount != 1:
         raise StorageError(f"message {op.id!r} follows position {op.parent}, where no message is stored")
 
