@@ -1,7 +1,7 @@
 """The agents that benchmarks and the clients' conformance run talk to.
 
-``perdure serve benchmarks.fixture:app --port N --data FOLDER``; ``MOCK_OPENAI`` names an OpenAI-compatible server for the
-agent that answers over HTTP (default ``http://127.0.0.1:8790/v1``).
+``perdure serve benchmarks.fixture:app --port N --data FOLDER``; ``MOCK_OPENAI`` names an OpenAI-compatible server for
+the agent that answers over HTTP (default ``http://127.0.0.1:8790/v1``).
 """
 
 import asyncio

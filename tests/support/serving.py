@@ -52,7 +52,12 @@ async def serving(
     """Serve ``agents`` from the folder ``data``."""
     app = App(*agents, data=data, limits=limits, allowed_hosts=hosts)
     config = uvicorn.Config(
-        app, port=0, ws="websockets-sansio", ws_max_size=app.limits.frame, ws_per_message_deflate=False, log_level="error"
+        app,
+        port=0,
+        ws="websockets-sansio",
+        ws_max_size=app.limits.frame,
+        ws_per_message_deflate=False,
+        log_level="error",
     )
     server = uvicorn.Server(config)
     listener = config.bind_socket()
