@@ -30,7 +30,9 @@ class Answer(NamedTuple):
 
 def answer(request: ModelRequest) -> Answer:
     """What the demo model does next. Looks at the last message, and at its settled calls when it is the assistant's."""
-    last: UIMessage = request.history[-1].message if request.history else {"role": "user", "parts": []}
+    if not request.history:
+        return Answer(_small_talk(""))
+    last = request.history[-1].message
     if last.get("role") == "assistant":
         results = _results_of_last_step(last)
         return Answer(tell_results(results) if results else "I have nothing to add to that.")
