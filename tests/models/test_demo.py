@@ -275,6 +275,12 @@ async def test_only_results_of_the_last_step_are_told() -> None:
     assert said(await ask(user("x"), message)) == "Here is the result. get_time: noon."
 
 
+async def test_results_are_told_although_the_next_step_has_begun() -> None:
+    message = assistant(settled("add", 1), {"type": "step-start"}, settled("get_time", "noon"), {"type": "step-start"})
+
+    assert said(await ask(user("x"), message)) == "Here is the result. get_time: noon."
+
+
 async def test_a_very_long_result_is_cut() -> None:
     assert len(said(await ask(user("x"), assistant(settled("read", "y" * 5000))))) < 900
 

@@ -44,10 +44,14 @@ def answer(request: ModelRequest) -> Answer:
 
 
 def _results_of_last_step(message: UIMessage) -> list[Part]:
-    parts = message.get("parts", [])
-    starts = [index for index, part in enumerate(parts) if part.get("type") == "step-start"]
-    step = parts[starts[-1] + 1 :] if starts else parts
-    return [part for part in step if is_tool_part(part) and part.get("state") in SETTLED]
+    """The settled calls of the last step that has anything in it: the step that is being asked for may have begun."""
+    step: list[Part] = []
+    for part in reversed(message.get("parts", [])):
+        if part.get("type") != "step-start":
+            step.append(part)
+        elif step:
+            break
+    return [part for part in reversed(step) if is_tool_part(part) and part.get("state") in SETTLED]
 
 
 def _called(text: str, tools: Sequence[ToolSpec]) -> Answer | None:
