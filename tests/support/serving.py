@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,10 @@ async def serving(
         ws_per_message_deflate=False,
         log_level="error",
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
     listener = config.bind_socket()
     task = asyncio.create_task(server.serve(sockets=[listener]))
+    await asyncio.wait([task, asyncio.ensure_future(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
     async with httpx2.AsyncClient(timeout=20) as client:
         running = Serving(listener.getsockname()[1], client)
         try:
@@ -70,3 +72,15 @@ async def serving(
             await running.close()
             server.should_exit = True
             await task
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
