@@ -1,4 +1,4 @@
-"""Does before the first turn what it would otherwise wait for: a provider's SDK and pydantic take a second to import."""
+"""Does before the first turn what it would wait for: a provider's SDK and pydantic take a second to import."""
 
 from __future__ import annotations
 
