@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, OpenAIChatCompatibleProvider, infer_model, known_model_names
@@ -33,8 +33,8 @@ _QUICK_PROVIDERS = frozenset({
     "alibaba", "deepseek", "fireworks", "heroku", "litellm", "moonshotai", "nebius", "openai", "openai-chat",
     "openai-responses", "ovhcloud", "sambanova", "together", "vercel", "vllm",
 })  # fmt: skip
-"""Providers that talk through a plain ``AsyncOpenAI`` and take another in its place. The rest (Azure, OpenRouter, …) have
-clients or models of their own that look deeper into the answers."""
+"""Providers that talk through a plain ``AsyncOpenAI`` and take another in its place. The rest (Azure, OpenRouter, …)
+have clients or models of their own that look deeper into the answers."""
 
 
 def named_model(name: str, *, quick: bool) -> Made:
@@ -91,14 +91,13 @@ def _quickened(model: Model[Any]) -> Model[Any]:
 
     from perdure.models.quick.client import QuickAsyncOpenAI
 
-    if type(model) not in (OpenAIChatModel, OpenAIResponsesModel) or type(model.client) is not AsyncOpenAI:
+    if not isinstance(model, (OpenAIChatModel, OpenAIResponsesModel)) or type(model.client) is not AsyncOpenAI:
         return model
-    remake: Callable[..., Provider[AsyncOpenAI]] = type(model.provider)
-    return type(model)(
-        model.model_name,
-        provider=remake(openai_client=QuickAsyncOpenAI.like(model.client)),
-        profile=OpenAIModelProfile(json_schema_transformer=None),
-    )
+    make = OpenAIChatModel if isinstance(model, OpenAIChatModel) else OpenAIResponsesModel
+    if type(model) is not make:
+        return model
+    provider = cast("Any", type(model.provider))(openai_client=QuickAsyncOpenAI.like(model.client))
+    return make(model.model_name, provider=provider, profile=OpenAIModelProfile(json_schema_transformer=None))
 
 
 def _closer(provider: Provider[Any] | None) -> Callable[[], Awaitable[None]]:
