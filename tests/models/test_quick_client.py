@@ -16,7 +16,10 @@ from tests.models.provider_server import USAGE, ProviderServer, Reply, call, com
 
 MESSAGES: list[Any] = [
     {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "text", "text": "ä€😀 <b>\u2028"}, {"type": "image_url", "image_url": {"url": "u"}}]},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": "ä€😀 <b>\u2028"}, {"type": "image_url", "image_url": {"url": "u"}}],
+    },
     {
         "role": "assistant",
         "content": None,
@@ -29,10 +32,22 @@ TOOLS: list[Any] = [
     {"type": "function", "function": {"name": "add", "description": "", "parameters": {"type": "object", "title": "T"}}}
 ]
 CALLS: list[dict[str, Any]] = [
-    {"model": "m", "messages": MESSAGES, "tools": TOOLS, "tool_choice": "auto", "stream_options": {"include_usage": True}},
+    {
+        "model": "m",
+        "messages": MESSAGES,
+        "tools": TOOLS,
+        "tool_choice": "auto",
+        "stream_options": {"include_usage": True},
+    },
     {"model": "m", "messages": MESSAGES[:1], "temperature": 0.5, "stop": ["x"], "seed": 7, "user": omit, "top_p": None},
     {"model": "m", "messages": [], "extra_headers": {"X-A": "1", "User-Agent": "me"}, "extra_query": {"q": "a b"}},
-    {"model": "m", "messages": [], "extra_body": {"top_k": 3, "seed": omit, "model": "other"}, "seed": 1, "timeout": 7.5},
+    {
+        "model": "m",
+        "messages": [],
+        "extra_body": {"top_k": 3, "seed": omit, "model": "other"},
+        "seed": 1,
+        "timeout": 7.5,
+    },
     {"model": "m", "messages": ({"role": "user", "content": t} for t in ("a", "b"))},
 ]
 
@@ -90,8 +105,12 @@ def seen(chunk: Any) -> Any:
     choices = [
         (
             c.finish_reason,
-            c.delta and [getattr(c.delta, name, None) for name in ("content", "reasoning", "reasoning_content", "refusal")],
-            [(t.index, t.id, t.function.name, t.function.arguments, t.model_extra or None) for t in c.delta.tool_calls or ()]
+            c.delta
+            and [getattr(c.delta, name, None) for name in ("content", "reasoning", "reasoning_content", "refusal")],
+            [
+                (t.index, t.id, t.function.name, t.function.arguments, t.model_extra or None)
+                for t in c.delta.tool_calls or ()
+            ]
             if c.delta
             else None,
             c.logprobs and c.logprobs.content[0].token,
@@ -272,7 +291,9 @@ async def test_passing_trouble_is_tried_again_with_growing_waits(
     assert 0.75 <= second <= 1.0
 
 
-@pytest.mark.parametrize("reply", [Reply(end="reset"), Reply(b"x", headers={"content-type": "text/plain"}, end="reset")])
+@pytest.mark.parametrize(
+    "reply", [Reply(end="reset"), Reply(b"x", headers={"content-type": "text/plain"}, end="reset")]
+)
 async def test_a_connection_that_breaks_after_the_answer_began_is_not_tried_again(
     server: ProviderServer, reply: Reply
 ) -> None:
