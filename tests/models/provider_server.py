@@ -26,7 +26,10 @@ class Asked:
 
 @dataclass
 class Reply:
-    """One answer. ``end`` says what follows the body: its regular end, a reset, or nothing until the client leaves."""
+    """One answer. ``end`` says what follows the body: its regular end, a reset, or nothing until the client leaves.
+
+    Status 0 resets the connection instead of answering.
+    """
 
     body: bytes | list[bytes] = b""
     status: int = 200
@@ -68,6 +71,9 @@ class ProviderServer:
         length = int(dict(headers).get("content-length", 0))
         self.asked.append(Asked(method, target, headers, await reader.readexactly(length)))
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if not reply.status:
+            writer.transport.abort()
+            raise ConnectionResetError
         lines = [f"HTTP/1.1 {reply.status} OK", "transfer-encoding: chunked"]
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
@@ -120,14 +126,9 @@ def delta(content: str | None = None, *, finish: str | None = None, **fields: An
 
 def call(index: int | None, call_id: str | None = None, name: str | None = None, arguments: str | None = None) -> Any:
     """The delta of one tool call."""
-    made: dict[str, Any] = {"function": {}}
-    for key, value in (("index", index), ("id", call_id)):
-        if value is not None:
-            made[key] = value
-    for key, value in (("name", name), ("arguments", arguments)):
-        if value is not None:
-            made["function"][key] = value
-    return made
+    function = {"name": name, "arguments": arguments}
+    made = {"index": index, "id": call_id, "function": {k: v for k, v in function.items() if v is not None}}
+    return {key: value for key, value in made.items() if value is not None}
 
 
 USAGE = {

@@ -93,6 +93,8 @@ def binary(data: bytes, media_type: str = "image/png") -> BinaryContent:
         ([file("https://h/a", "video/mp4")], [VideoUrl("https://h/a", media_type="video/mp4")]),
         ([file("https://h/a", "application/pdf")], [DocumentUrl("https://h/a", media_type="application/pdf")]),
         ([file("blob:x", filename="a.png")], "[The file a.png (image/png) could not be attached.]"),
+        ([file(data_url(b"{}", "application/json"), "application/json")], [binary(b"{}", "application/json")]),
+        ([file(data_url(PNG, "x/y"), "x/y")], "[The file unnamed (x/y) could not be attached.]"),
         ([file("data:image/png;base64,!!")], "[The file unnamed (image/png) could not be attached.]"),
         ([text("a"), {"type": "data-note", "data": 1}, {"type": "novel"}, text("")], "a"),
     ],

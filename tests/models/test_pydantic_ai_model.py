@@ -247,9 +247,13 @@ async def test_a_connection_that_breaks_off_is_unreachable(
 async def test_an_answer_without_a_finish_is_not_taken_for_whole(server: ProviderServer, quick: ChatModel) -> None:
     server.script(Reply(sse(delta("a"), delta(tool_calls=[call(0, "c", "add", '{"pa')]))))
     seen: list[Any] = []
-    with pytest.raises(ModelUnreachable, match="broke off"):
+
+    async def listen() -> None:
         async for event in quick.stream(asking()):
             seen.append(event)  # noqa: PERF401  # what came before the error counts
+
+    with pytest.raises(ModelUnreachable, match="broke off"):
+        await listen()
     assert [event["type"] for event in seen if event["type"].startswith("t")] == [
         "text-start", "text-delta", "text-end", "tool-input-start", "tool-input-delta",
     ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ _STREAMS = st.one_of(
 @given(_STREAMS, st.lists(st.integers(0, 400), max_size=8))
 def test_how_a_stream_is_cut_changes_nothing(stream: bytes, cuts: list[int]) -> None:
     marks = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    pieces = [stream[start:end] for start, end in zip(marks, marks[1:], strict=False)]
+    pieces = [stream[start:end] for start, end in pairwise(marks)]
     assert b"".join(pieces) == stream
     assert events_of(*pieces) == events_of(stream)
 

@@ -138,6 +138,7 @@ def _suggestion(name: str) -> str:
     if colon:
         close = [f"{match}:{model}" for match in get_close_matches(provider, sorted(providers), n=3)]
     else:
-        by_model = {full.partition(":")[2]: full for full in known if "gateway/" not in full}
+        ours_last = sorted(known, key=lambda full: full.partition(":")[0] in _OUR_EXTRAS)
+        by_model = {full.partition(":")[2]: full for full in ours_last}
         close = [by_model[match] for match in get_close_matches(name, by_model, n=3)]
     return f" Did you mean {' or '.join(repr(one) for one in close)}?" if close else ""
