@@ -45,7 +45,7 @@ async def take_inputs(turn: Turn, room: Room) -> Ending | None:
     transcript = room.transcript
     if turn.continuation:
         leaf = transcript.known.get(transcript.leaf or "")
-        if leaf is None or leaf.role != "assistant":
+        if leaf is None or leaf.message is None or leaf.role != "assistant":
             return Ending("skipped")
         turn.parent, turn.builder = leaf.parent, MessageBuilder.going_on(leaf.message.message)
         return None
@@ -55,7 +55,9 @@ async def take_inputs(turn: Turn, room: Room) -> Ending | None:
     if callable(given):
         given = await call(given, transcript.messages())
     operations: list[Operation] = []
-    for message in as_messages(given, room.services.new_id):
+    messages = as_messages(given, room.services.new_id)
+    await transcript.reach([message["id"] for message in messages])
+    for message in messages:
         if message["id"] not in transcript.known:
             text = codec.encode_text(message)
             now = room.services.now_ms()
@@ -70,7 +72,7 @@ async def take_inputs(turn: Turn, room: Room) -> Ending | None:
 async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
     """One try to answer."""
     try:
-        job = await prepare(room.think, turn, _history(turn, room))
+        job = await prepare(room.think, turn, await _history(turn, room))
         answer.open(job.metadata)
         await run_steps(job, answer)
     except Exception as error:
@@ -83,8 +85,14 @@ async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
     return Ending("completed")
 
 
-def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
-    return room.transcript.history(turn.parent)
+async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
+    """The conversation as the model is shown it. What is odd in it is put right once, for everybody."""
+    repairs = room.transcript.repair()
+    if repairs.operations:
+        logger.info("Repaired tool calls: %s", [*repairs.settled, *repairs.normalised])
+        room.services.write(repairs.operations)
+        room.show()
+    return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 
 async def _explain(error: Exception, turn: Turn, answer: Answer, think: Think) -> str:

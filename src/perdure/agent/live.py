@@ -23,6 +23,7 @@ from perdure.errors import ConfigurationError, ReadonlyConnection
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
+from perdure.session.transcript import WINDOW
 from perdure.storage.contract import LoadValue, Store
 
 __all__ = ["LiveAgent"]
@@ -44,8 +45,10 @@ class LiveAgent:
         self._connections: dict[PeerId, Connection] = {}
 
     @classmethod
-    async def wake(cls, kind: type[Agent], address: Address, store: Store, services: Services) -> LiveAgent:
-        """Make the agent, and give it back what is stored.
+    async def wake(
+        cls, kind: type[Agent], address: Address, store: Store, services: Services, *, window: int = WINDOW
+    ) -> LiveAgent:
+        """Make the agent, and give it back what is stored. Clients are sent ``window`` bytes of a conversation at most.
 
         Raises:
             StorageError: what is stored cannot be read.
@@ -56,7 +59,7 @@ class LiveAgent:
         agent = kind()
         live = cls(agent, address, services, values)
         if isinstance(agent, Think):
-            live.conversation = await wake(agent, address.key, store, services)
+            live.conversation = await wake(agent, address.key, store, services, window)
         bind(agent, live)
         started = agent.on_start()
         if inspect.isawaitable(started):

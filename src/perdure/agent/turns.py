@@ -306,6 +306,8 @@ class Turns:
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
+        else:
+            self._transcript.shrink()
 
 
 def _status(ending: Ending) -> Any:

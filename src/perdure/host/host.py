@@ -14,6 +14,7 @@ from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
 from perdure.protocol.names import Address
+from perdure.session.transcript import WINDOW
 from perdure.storage.contract import Store
 
 __all__ = ["Host"]
@@ -24,7 +25,15 @@ logger = logging.getLogger(__name__)
 class Host:
     """Runs agents: wakes them when something happens to them."""
 
-    def __init__(self, kinds: Mapping[str, type[Agent]], store: Store, bus: Bus, placement: Placement) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[str, type[Agent]],
+        store: Store,
+        bus: Bus,
+        placement: Placement,
+        *,
+        window: int = WINDOW,
+    ) -> None:
         """A host without agents yet.
 
         Args:
@@ -32,11 +41,13 @@ class Host:
             store: Where agents are kept.
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
+            window: Most bytes of a conversation that clients are sent.
         """
         self._kinds = kinds
         self._store = store
         self._bus = bus
         self._placement = placement
+        self._window = window
         self._residents: dict[str, Resident] = {}
         self._tasks = Tasks()
         bus.serve(self)
@@ -91,7 +102,7 @@ class Host:
             resident = Resident(address.key, self._store, epoch, self._bus, self._drop)
             self._residents[address.key] = resident
             kind = self._kinds[address.kind]
-            resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services))
+            resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services, window=self._window))
         return resident
 
     def _drop(self, resident: Resident) -> None:

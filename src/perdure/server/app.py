@@ -96,7 +96,7 @@ class App:
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[None]:
         store = await SqliteStore.open(self.data)
-        host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch))
+        host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch), window=self.limits.window)
         self._tasks.spawn(warm_up(self.agents.values()), "warm up")
         try:
             yield

@@ -60,7 +60,7 @@ class _Climb:
     bytes: int = 0
 
     def run(self, cursor: Cursor, agent: int, pos: int) -> int | None:
-        """Follow parents from ``pos`` while they are the next row below; the position to go on from, if there is one."""
+        """Follow parents from ``pos`` while they are the next row below; the position to go on from, if any."""
         wanted: int | None = pos
         for values in cursor.execute(_DOWN_FROM, (agent, pos)):
             if values[0] != wanted:
