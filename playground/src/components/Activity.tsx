@@ -20,7 +20,7 @@ export function Activity({ conversation }: { conversation: Conversation }) {
 }
 
 function describe({ connection, recovering, waiting, busy }: Conversation): string {
-  if (connection.state === "reconnecting") return "The line is down, connecting again…";
+  if (connection.state === "reconnecting") return "Connection lost, connecting again…";
   if (recovering) return "The server is picking up an interrupted answer…";
   if (waiting) return "Waiting for the answer…";
   return busy ? "The server is answering…" : "";

@@ -18,7 +18,7 @@ export const Message = memo(function Message({ message, live }: Props) {
     >
       {message.parts.map((part, index) => (
         // Parts have no ids and are only ever added at the end.
-        <MessagePart key={index} part={part} markdown={message.role !== "user"} />
+        <MessagePart key={index} part={part} markdown={message.role !== "user"} live={live} />
       ))}
     </article>
   );

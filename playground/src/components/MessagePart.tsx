@@ -4,12 +4,12 @@ import { ReasoningPart } from "./ReasoningPart";
 import { TextPart } from "./TextPart";
 import { ToolCard } from "./ToolCard";
 
-type Props = { part: UIMessage["parts"][number]; markdown: boolean };
+type Props = { part: UIMessage["parts"][number]; markdown: boolean; live: boolean };
 
 /** Chooses how a part shows; kinds that the page does not know, and step marks, show nothing. */
-export function MessagePart({ part, markdown }: Props) {
-  if (isTextUIPart(part)) return <TextPart part={part} markdown={markdown} />;
-  if (isReasoningUIPart(part)) return <ReasoningPart part={part} />;
+export function MessagePart({ part, markdown, live }: Props) {
+  if (isTextUIPart(part)) return <TextPart part={part} markdown={markdown} live={live} />;
+  if (isReasoningUIPart(part)) return <ReasoningPart part={part} live={live} />;
   if (isToolUIPart(part)) return <ToolCard part={part} />;
   if (isFileUIPart(part)) return <FilePart part={part} />;
   return null;

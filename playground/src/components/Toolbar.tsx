@@ -10,7 +10,13 @@ export function Toolbar({ conversation }: { conversation: Conversation }) {
     <div className="toolbar">
       <Activity conversation={conversation} />
       {conversation.messages.length > 0 && (
-        <button type="button" className="text-button" data-testid="clear" onClick={() => setAsking(true)}>
+        <button
+          type="button"
+          className="text-button"
+          data-testid="clear"
+          disabled={conversation.connection.state !== "connected"}
+          onClick={() => setAsking(true)}
+        >
           Clear conversation
         </button>
       )}

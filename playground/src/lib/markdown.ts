@@ -80,7 +80,7 @@ const startsBlock = (line: string) => !line.trim() || [FENCE, HEADING, BULLET, N
 
 // In the order of precedence: code, link, bold, emphasis, bare address.
 const INLINE =
-  /(`+)(?<code>.+?)\1(?!`)|\[(?<label>[^\]]+)\]\((?<href>[^()\s]+)\)|\*\*(?<strong>\S(?:.*?\S)?)\*\*|(?<![\w*])\*(?<em>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*])|(?<bare>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"])/g;
+  /(`+)(?<code>.+?)\1(?!`)|\[(?<label>[^\]]+)\]\((?<href>[^()\s]+)\)|\*\*(?<strong>\S(?:.*?\S)?)\*\*(?!\*)|(?<![\w*])\*(?<em>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*])|(?<bare>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"])/g;
 
 /** A longer line stays plain: the patterns may look ahead to its end from each of its marks. */
 const LONGEST = 8000;

@@ -26,16 +26,19 @@ export function useConversation({ agent: path, name }: Place) {
     agent,
     getInitialMessages: loadHistory,
     // Also reports turns of other tabs, and the last one's failure after a reload.
-    onTurnEnd: (turn) => setTurnError(turn.outcome === "error" ? (turn.error ?? "The turn failed.") : null),
+    onTurnEnd: (turn) => {
+      if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
+      else forgetError();
+    },
   });
   const running = useRunningTurn(agent);
 
   const connection = describeConnection(agent.identified, wasOpen, agent.connectionError);
 
-  const forgetError = () => {
+  function forgetError() {
     setTurnError(null);
     chat.clearError();
-  };
+  }
 
   const send = (text: string) => {
     forgetError();
