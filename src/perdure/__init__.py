@@ -1,3 +1,75 @@
-"""A server for chat agents whose work outlives the request."""
+"""A server for chat agents whose work outlives the request.
 
-__version__ = "0.1.0.dev0"
+Subclass :class:`Think`, give it tools, serve it with :class:`App`::
+
+    from perdure import App, Think, tool
+
+    @tool
+    def add(a: int, b: int) -> int:
+        "Add two numbers."
+        return a + b
+
+    class Assistant(Think):
+        model = "demo"
+
+        def get_tools(self):
+            return [add]
+
+    app = App(Assistant)
+"""
+
+from perdure._version import __version__
+from perdure.agent.think import Think
+from perdure.errors import (
+    BadRequest,
+    ConfigurationError,
+    Fenced,
+    InvalidToolInput,
+    MissingExtra,
+    ModelError,
+    ModelRejected,
+    ModelUnreachable,
+    NewerSchema,
+    PerdureError,
+    StorageError,
+    StorageInUse,
+    ToolError,
+    UnknownTool,
+)
+from perdure.models.contract import ChatModel, Finish, HistoryMessage, ModelRequest, ToolSpec, Usage
+from perdure.models.registry import default_model, openai_compatible
+from perdure.server.app import App
+from perdure.server.limits import Limits
+from perdure.tools import Tool, ToolContext, tool
+
+__all__ = [
+    "App",
+    "BadRequest",
+    "ChatModel",
+    "ConfigurationError",
+    "Fenced",
+    "Finish",
+    "HistoryMessage",
+    "InvalidToolInput",
+    "Limits",
+    "MissingExtra",
+    "ModelError",
+    "ModelRejected",
+    "ModelRequest",
+    "ModelUnreachable",
+    "NewerSchema",
+    "PerdureError",
+    "StorageError",
+    "StorageInUse",
+    "Think",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolSpec",
+    "UnknownTool",
+    "Usage",
+    "__version__",
+    "default_model",
+    "openai_compatible",
+    "tool",
+]

@@ -1,14 +1,14 @@
 """What the agent loop asks of a model: one step at a time, as a stream of UI message chunks.
 
-Everything that answers implements :class:`ChatModel`: the bridge to providers, the demo model, scripted models in tests.
+Everything that answers implements :class:`ChatModel`: the bridge to providers, the demo model, scripted models.
 The contract knows no provider and no transcript. Imports ``protocol`` only.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -30,25 +30,33 @@ class HistoryMessage:
     model derives from one (its provider's form of it) is kept here and derived once.
     """
 
-    __slots__ = ("_derived", "_message", "text")
+    __slots__ = ("_derived", "_message", "_text")
 
-    def __init__(self, text: str, message: UIMessage | None = None) -> None:
-        self.text = text
-        """The message as JSON text, exactly as stored."""
+    def __init__(self, text: str | None = None, message: UIMessage | None = None) -> None:
+        """From the stored JSON text, from the decoded message, or both."""
+        assert text is not None or message is not None
+        self._text = text
         self._message = message
         self._derived: dict[Hashable, Any] | None = None
 
     @classmethod
     def of(cls, message: UIMessage) -> HistoryMessage:
         """From a decoded message."""
-        return cls(codec.encode_text(message), message)
+        return cls(message=message)
+
+    @property
+    def text(self) -> str:
+        """The message as JSON text; exactly as stored, where it is stored."""
+        if self._text is None:
+            self._text = codec.encode_text(self._message)
+        return self._text
 
     @property
     def message(self) -> UIMessage:
         """The decoded message. Shared: do not change it."""
         if self._message is None:
             self._message = codec.decode(self.text)
-        return self._message
+        return cast("UIMessage", self._message)
 
     def derive(self, key: Hashable, make: Callable[[UIMessage], T]) -> T:
         """``make(self.message)``, computed once for each ``key``."""
@@ -108,7 +116,7 @@ class ChatModel(ABC):
     """For logs: ``openai:gpt-5.2``, ``demo``, …"""
 
     @abstractmethod
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """One step, as an async generator.
 
         Yields chunks, then exactly one :class:`Finish`. The chunks are

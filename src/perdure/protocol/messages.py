@@ -6,7 +6,7 @@ the server reads. Owns no logic beyond looking at a part. Imports nothing of per
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 __all__ = ["SETTLED", "Part", "Role", "UIMessage", "is_tool_part", "text_of", "tool_name"]
 
@@ -19,13 +19,13 @@ SETTLED = frozenset({"output-available", "output-error", "output-denied"})
 """The tool states that nothing follows."""
 
 
-class UIMessage(TypedDict, total=False):
+class UIMessage(TypedDict):
     """One message of a conversation."""
 
     id: str
     role: Role
     parts: list[Part]
-    metadata: Any
+    metadata: NotRequired[Any]
 
 
 def is_tool_part(part: Part) -> bool:
@@ -43,4 +43,4 @@ def tool_name(part: Part) -> str:
 
 def text_of(message: UIMessage) -> str:
     """The text parts of ``message``, joined."""
-    return "".join(part.get("text", "") for part in message.get("parts", ()) if part.get("type") == "text")
+    return "".join(part.get("text", "") for part in message["parts"] if part.get("type") == "text")

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 __all__ = [
+    "CLOSED_TURNS_KEPT",
     "AgentRecord",
     "AppendChunks",
     "AppendMessage",
@@ -24,9 +25,12 @@ __all__ = [
     "DropChunks",
     "LoadAgent",
     "LoadChunks",
+    "LoadOffPath",
     "LoadPath",
     "LoadValue",
     "MessageRow",
+    "MoveMessage",
+    "OpenAgents",
     "OpenTurn",
     "Operation",
     "PutValue",
@@ -40,7 +44,12 @@ __all__ = [
 R = TypeVar("R")
 
 Commit = asyncio.Future[None]
-"""Done when the write is durable; failed with a :class:`~perdure.errors.StorageError` when none of it was stored."""
+"""Done when the write is durable; failed with a :class:`~perdure.errors.StorageError` when none of it was stored.
+
+A write that fails takes along the writes of the same agent that were handed over before the failure was known: what is
+stored of an agent never has a gap. Writes handed over afterwards are on their own again. A stale epoch takes nothing
+along. Cancelling a commit does not take the write back.
+"""
 
 
 # ── operations ──────────────────────────────────────────────────────
@@ -51,14 +60,17 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class AppendMessage(Operation, frozen=True):
-    """A new message of the conversation tree. It becomes the leaf of the active path."""
+    """A new message of the conversation tree. It becomes the leaf of the active path.
+
+    Fails when the id or the position is taken, and when there is no message at ``parent``.
+    """
 
     pos: int
     """Position, greater than every earlier one of this agent; the greatest is the leaf."""
     id: str
     """Unique within the agent."""
     parent: int | None
-    """Position of the message that it follows."""
+    """Position of the message that it follows; lower than ``pos``. ``None`` for a root."""
     role: str
     body: str
     """The message as JSON text, kept byte for byte."""
@@ -67,14 +79,25 @@ class AppendMessage(Operation, frozen=True):
 
 
 class UpdateMessage(Operation, frozen=True):
-    """New text for a message; its place in the tree stays."""
+    """New text for a message; its place in the tree stays. Fails when there is no message at ``pos``."""
 
     pos: int
     body: str
 
 
+class MoveMessage(Operation, frozen=True):
+    """Give a message another place in the tree. Its text and its time stay."""
+
+    pos: int
+    """Where it is."""
+    to: int
+    """Its new position, greater than every earlier one of this agent."""
+    parent: int | None
+    """Position of the message that it follows now."""
+
+
 class OpenTurn(Operation, frozen=True):
-    """A turn that was accepted."""
+    """A turn that was accepted. Fails when the agent has a turn of that id."""
 
     id: str
     status: str
@@ -89,14 +112,17 @@ class OpenTurn(Operation, frozen=True):
 
 
 class UpdateTurn(Operation, frozen=True):
-    """A turn that goes on: ``queued`` → ``running`` → ``awaiting-input`` …"""
+    """A turn that goes on: ``queued`` → ``running`` → ``awaiting-input`` … Fails when no open turn has that id."""
 
     id: str
     status: str
 
 
 class CloseTurn(Operation, frozen=True):
-    """A turn that is over: ``completed``, ``aborted``, ``error``, ``skipped`` or ``interrupted``."""
+    """A turn that is over: ``completed``, ``aborted``, ``error``, ``skipped`` or ``interrupted``.
+
+    A turn closes once: fails when no open turn has that id. Its chunk log stays until :class:`DropChunks`.
+    """
 
     id: str
     status: str
@@ -106,7 +132,7 @@ class CloseTurn(Operation, frozen=True):
 
 
 class AppendChunks(Operation, frozen=True):
-    """A segment of a turn's chunk log."""
+    """A segment of a turn's chunk log. Fails when there is no such turn, or a segment of that index."""
 
     turn: str
     index: int
@@ -116,17 +142,17 @@ class AppendChunks(Operation, frozen=True):
 
 
 class DropChunks(Operation, frozen=True):
-    """Forget a turn's chunk log."""
+    """Forget a turn's chunk log, if there is one."""
 
     turn: str
 
 
 class ClearConversation(Operation, frozen=True):
-    """Forget all messages, turns and chunks. Values stay."""
+    """Forget all messages, turns (the open ones too) and chunks. Values stay. Positions begin at 0 again."""
 
 
 class PutValue(Operation, frozen=True):
-    """A named JSON value: state, configuration, …"""
+    """A named JSON value: state, configuration, … It replaces an earlier one."""
 
     namespace: str
     key: str
@@ -134,7 +160,7 @@ class PutValue(Operation, frozen=True):
 
 
 class DeleteValue(Operation, frozen=True):
-    """Forget a named value."""
+    """Forget a named value, if there is one."""
 
     namespace: str
     key: str
@@ -164,17 +190,30 @@ class AgentRecord(msgspec.Struct, frozen=True):
     """What is needed to wake an agent, beside its messages."""
 
     next_pos: int
-    """Position of the next message; 0 for an agent that was never written."""
+    """Position of the next message: one after the greatest; 0 when there is none, so also after
+    :class:`ClearConversation`."""
+    messages: int
+    """How many messages there are, on the active path or off it."""
     open_turns: list[TurnRow]
     """Turns that are not closed, in the order in which they were accepted."""
     last_turn: TurnRow | None
-    """The turn that closed last."""
+    """The turn that closed last, in the order of the writes; ``None`` when none has."""
+    closed_turns: list[str]
+    """Ids of the closed turns that are kept, the one that closed last at the end."""
+
+
+CLOSED_TURNS_KEPT = 256
+"""A store keeps at least this many closed turns of an agent: a request that comes again is known by its id."""
 
 
 class LoadAgent(Query[AgentRecord], frozen=True):
-    """What is needed to wake an agent."""
+    """What is needed to wake an agent. Empty for an agent that was never written, which stays unknown to the store."""
 
     agent: str
+
+
+class OpenAgents(Query[list[str]], frozen=True):
+    """Keys of the agents that have turns which are not closed; the one whose turn was accepted first comes first."""
 
 
 class MessageRow(msgspec.Struct, frozen=True):
@@ -189,6 +228,12 @@ class MessageRow(msgspec.Struct, frozen=True):
 
 class LoadPath(Query[list[MessageRow]], frozen=True):
     """The active path, oldest first: from a root to the leaf (the message with the greatest position)."""
+
+    agent: str
+
+
+class LoadOffPath(Query[list[MessageRow]], frozen=True):
+    """The messages that are not on the active path."""
 
     agent: str
 
@@ -229,7 +274,8 @@ class Store(Protocol):
         Args:
             agent: The agent's key: its canonical path.
             epoch: The epoch under which the caller owns the agent; a stale one fails the write with ``Fenced``.
-            operations: What changes, applied in order, all or nothing.
+            operations: What changes, applied in order, all or nothing. None at all is a barrier: its commit is done
+                when every earlier one is.
         """
         ...
 

@@ -1,0 +1,1 @@
+"""What is measured, and the agents it is measured on."""

@@ -1,0 +1,1 @@
+"""Small apps, each runnable with ``perdure serve examples.<name>:app``."""

@@ -1,0 +1,228 @@
+"""Builds the assistant message out of the chunks of its stream (reference: protocol §7.2–7.4).
+
+Takes one chunk at a time and never looks at parts that are done, so a chunk costs the same at the end of a long answer.
+Tolerant like the clients' observers: what does not fit is left out, nothing raises. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+from perdure.protocol import codec
+from perdure.protocol.messages import SETTLED, Part, UIMessage
+
+__all__ = ["MessageBuilder"]
+
+Chunk = dict[str, Any]
+
+_PASSED_ON = frozenset({"file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"})
+
+
+class MessageBuilder:
+    """An assistant message in the making."""
+
+    def __init__(self, message_id: str) -> None:
+        self.id = message_id
+        self._parts: list[Part] = []
+        self._metadata: dict[str, Any] = {}
+        # Open text and reasoning parts by (kind, chunk id): their pieces are joined when somebody looks.
+        self._open: dict[tuple[str, str], tuple[Part, list[str]]] = {}
+        self._tools: dict[str, Part] = {}
+        self._inputs: dict[str, list[str]] = {}
+        self._step = 0
+
+    # ── looking ─────────────────────────────────────────────────────
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is anything that is worth storing: a part other than the mark of a step."""
+        return any(part["type"] != "step-start" for part in self._parts)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts so far. Shared with the builder: do not change them."""
+        for part, pieces in self._open.values():
+            _join(part, pieces)
+        return self._parts
+
+    def message(self) -> UIMessage:
+        """The message so far. Its parts are shared with the builder."""
+        message: UIMessage = {"id": self.id, "role": "assistant", "parts": list(self.parts)}
+        if self._metadata:
+            message["metadata"] = dict(self._metadata)
+        return message
+
+    def tool_part(self, call_id: str) -> Part | None:
+        """The part of a tool call."""
+        return self._tools.get(call_id)
+
+    def open_calls(self) -> list[str]:
+        """Ids of the tool calls that are not settled, in call order."""
+        return [call_id for call_id, part in self._tools.items() if part["state"] not in SETTLED]
+
+    # ── building ────────────────────────────────────────────────────
+
+    def apply(self, chunk: Chunk) -> None:
+        """Take one chunk in."""
+        kind = chunk["type"]
+        if kind in {"text-delta", "reasoning-delta"}:
+            opened = self._open.get((kind[:-6], chunk["id"]))
+            if opened is None:
+                opened = self._start(kind[:-6], chunk)
+            opened[1].append(chunk["delta"])
+        elif handler := self._HANDLERS.get(kind):
+            handler(self, chunk)
+        elif kind in _PASSED_ON:
+            self._parts.append(dict(chunk))
+        elif kind.startswith("data-"):
+            self._data(chunk)
+
+    def close(self) -> None:
+        """The stream is over: text and reasoning that were still open are done."""
+        for part, pieces in self._open.values():
+            _join(part, pieces)
+            part["state"] = "done"
+        self._open.clear()
+
+    def _start(self, kind: str, chunk: Chunk) -> tuple[Part, list[str]]:
+        part: Part = {"type": kind, "text": "", "state": "streaming"}
+        _copy(chunk, part, "providerMetadata")
+        self._parts.append(part)
+        opened = self._open[(kind, chunk["id"])] = (part, [])
+        return opened
+
+    def _text_start(self, chunk: Chunk) -> None:
+        self._start(chunk["type"][:-6], chunk)
+
+    def _text_end(self, chunk: Chunk) -> None:
+        opened = self._open.pop((chunk["type"][:-4], chunk["id"]), None)
+        if opened is not None:
+            part, pieces = opened
+            _join(part, pieces)
+            part["state"] = "done"
+            _copy(chunk, part, "providerMetadata", "citations")
+
+    def _start_message(self, chunk: Chunk) -> None:
+        self.id = chunk.get("messageId", self.id)
+        self._add_metadata(chunk)
+
+    def _start_step(self, chunk: Chunk) -> None:
+        self._step = len(self._parts)
+        self._parts.append({"type": "step-start"})
+
+    def _reset_step(self, chunk: Chunk) -> None:
+        dropped = self._parts[self._step :]
+        del self._parts[self._step :]
+        self._open.clear()
+        for part in dropped:
+            self._tools.pop(part.get("toolCallId", ""), None)
+
+    def _add_metadata(self, chunk: Chunk) -> None:
+        metadata = chunk.get("messageMetadata")
+        if isinstance(metadata, dict):
+            self._metadata.update(cast("dict[str, Any]", metadata))
+
+    def _input_start(self, chunk: Chunk) -> None:
+        call_id = chunk["toolCallId"]
+        if call_id not in self._tools:
+            self._add_tool(chunk, "input-streaming")
+            self._inputs[call_id] = []
+
+    def _input_delta(self, chunk: Chunk) -> None:
+        pieces = self._inputs.get(chunk["toolCallId"])
+        if pieces is not None:
+            pieces.append(chunk["inputTextDelta"])
+
+    def _input_available(self, chunk: Chunk) -> None:
+        part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
+        if part["state"] == "input-streaming":
+            part["state"] = "input-available"
+            part["input"] = _as_object(chunk.get("input"))
+            _tool_extras(chunk, part)
+        self._inputs.pop(chunk["toolCallId"], None)
+
+    def _input_error(self, chunk: Chunk) -> None:
+        part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
+        if part["state"] not in SETTLED:
+            part.update(state="output-error", input=chunk.get("input"), errorText=chunk["errorText"])
+            _tool_extras(chunk, part)
+        self._inputs.pop(chunk["toolCallId"], None)
+
+    def _output_available(self, chunk: Chunk) -> None:
+        if part := self._tools.get(chunk["toolCallId"]):
+            part.update(state="output-available", output=chunk.get("output"))
+            part.pop("preliminary", None)
+            _copy(chunk, part, "preliminary")
+
+    def _output_error(self, chunk: Chunk) -> None:
+        if part := self._tools.get(chunk["toolCallId"]):
+            part.update(state="output-error", errorText=chunk["errorText"])
+
+    def _data(self, chunk: Chunk) -> None:
+        if chunk.get("transient"):
+            return
+        identifier = chunk.get("id")
+        for part in self._parts if identifier is not None else ():
+            if part["type"] == chunk["type"] and part.get("id") == identifier:
+                part["data"] = chunk.get("data")
+                return
+        part = {"type": chunk["type"], "data": chunk.get("data")}
+        _copy(chunk, part, "id")
+        self._parts.append(part)
+
+    def _add_tool(self, chunk: Chunk, state: str) -> Part:
+        part: Part = {
+            "type": f"tool-{chunk['toolName']}",
+            "toolCallId": chunk["toolCallId"],
+            "state": state,
+        }
+        _tool_extras(chunk, part)
+        self._parts.append(part)
+        self._tools[chunk["toolCallId"]] = part
+        return part
+
+    _HANDLERS: ClassVar[dict[str, Callable[[Any, Chunk], None]]] = {
+        "start": _start_message,
+        "start-step": _start_step,
+        "reset-step": _reset_step,
+        "finish": _add_metadata,
+        "message-metadata": _add_metadata,
+        "text-start": _text_start,
+        "text-end": _text_end,
+        "reasoning-start": _text_start,
+        "reasoning-end": _text_end,
+        "tool-input-start": _input_start,
+        "tool-input-delta": _input_delta,
+        "tool-input-available": _input_available,
+        "tool-input-error": _input_error,
+        "tool-output-available": _output_available,
+        "tool-output-error": _output_error,
+    }
+
+
+def _join(part: Part, pieces: list[str]) -> None:
+    if pieces:
+        part["text"] = "".join([part["text"], *pieces])
+        pieces.clear()
+
+
+def _copy(chunk: Chunk, part: Part, *keys: str) -> None:
+    for key in keys:
+        if key in chunk:
+            part[key] = chunk[key]
+
+
+def _tool_extras(chunk: Chunk, part: Part) -> None:
+    _copy(chunk, part, "title", "toolMetadata", "providerExecuted")
+    if "providerMetadata" in chunk:
+        part["callProviderMetadata"] = chunk["providerMetadata"]
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = codec.decode(value)
+        except codec.DecodeError:
+            return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

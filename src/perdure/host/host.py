@@ -1,0 +1,99 @@
+"""The host: which agents are in memory, and how events find them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from perdure.agent.live import LiveAgent
+from perdure.agent.think import Think
+from perdure.errors import BadRequest, StorageError
+from perdure.host.bus import Bus
+from perdure.host.placement import Placement
+from perdure.host.resident import Resident
+from perdure.host.tasks import Tasks
+from perdure.protocol.names import Address
+from perdure.storage.contract import Store
+
+__all__ = ["Host"]
+
+logger = logging.getLogger(__name__)
+
+
+class Host:
+    """Runs agents: wakes them when something happens to them."""
+
+    def __init__(self, kinds: Mapping[str, type[Think]], store: Store, bus: Bus, placement: Placement) -> None:
+        """A host without agents yet.
+
+        Args:
+            kinds: The agent classes by their kebab-case names.
+            store: Where agents are kept.
+            bus: Brings their events and carries their frames.
+            placement: Which agents are this process's.
+        """
+        self._kinds = kinds
+        self._store = store
+        self._bus = bus
+        self._placement = placement
+        self._residents: dict[str, Resident] = {}
+        self._tasks = Tasks()
+        bus.serve(self)
+
+    def connect(self, address: Address, peer: int) -> None:
+        """A connection comes."""
+        resident = self._resident(address)
+        resident.peers[peer] = None
+        resident.post(lambda agent: agent.connected(peer))
+
+    def receive(self, address: Address, peer: int, text: str) -> None:
+        """A connection sends a frame."""
+        resident = self._residents.get(address.key)
+        # A frame of a connection that its agent does not know (it was dropped meanwhile) has nowhere to go.
+        if resident is not None and peer in resident.peers:
+            resident.post(lambda agent: agent.received(peer, text))
+
+    def disconnect(self, address: Address, peer: int) -> None:
+        """A connection goes."""
+        resident = self._residents.get(address.key)
+        if resident is not None and peer in resident.peers:
+            del resident.peers[peer]
+            resident.post(lambda agent: agent.disconnected(peer))
+
+    async def call(self, address: Address, method: str) -> str:
+        """Ask an agent.
+
+        Raises:
+            BadRequest: there is no such method.
+            StorageError: the agent could not be woken.
+        """
+        if method != "get-messages":
+            raise BadRequest(f"An agent has no method {method!r:.60}.")
+        agent = await self._resident(address).agent()
+        if agent is None:
+            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        return await agent.conversation.stored_messages()
+
+    async def close(self) -> None:
+        """Stop. Running turns stay open in the store; the next start finds them."""
+        residents = list(self._residents.values())
+        self._residents.clear()
+        for resident in residents:
+            await resident.close()
+        await self._tasks.close()
+
+    def _resident(self, address: Address) -> Resident:
+        resident = self._residents.get(address.key)
+        if resident is None:
+            epoch = self._placement.epoch_of(address.key)
+            assert epoch is not None, f"{address.key} belongs to another process"
+            resident = Resident(address.key, self._store, epoch, self._bus, self._drop)
+            self._residents[address.key] = resident
+            kind = self._kinds[address.kind]
+            resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services))
+        return resident
+
+    def _drop(self, resident: Resident) -> None:
+        if self._residents.get(resident.key) is resident:
+            del self._residents[resident.key]
+        self._tasks.spawn(resident.close(), f"close {resident.key}")

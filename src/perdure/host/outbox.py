@@ -1,0 +1,63 @@
+"""The ordered outbox of one agent: effects after commit.
+
+A frame waits for every write that was made before it, and no frame passes another. While nothing is being written,
+frames go out at once. Knows no frame and no storage, only futures and a way to send.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from perdure.storage.contract import Commit
+
+__all__ = ["Outbox"]
+
+
+class Outbox:
+    """What one agent has to say, in order."""
+
+    def __init__(self, send: Callable[[Sequence[int], str], None], failed: Callable[[BaseException], None]) -> None:
+        """An empty outbox.
+
+        Args:
+            send: Sends a frame to connections, at once.
+            failed: Called once when a write failed; nothing is sent any more.
+        """
+        self._send = send
+        self._failed = failed
+        self._queue: deque[Commit | tuple[Sequence[int], str]] = deque()
+        self._closed = False
+
+    def send(self, peers: Sequence[int], frame: str) -> None:
+        """Send, after all that came before."""
+        if not peers or self._closed:
+            return
+        if self._queue:
+            self._queue.append((peers, frame))
+        else:
+            self._send(peers, frame)
+
+    def hold(self, commit: Commit) -> None:
+        """What is sent from now on waits for ``commit``."""
+        self._queue.append(commit)
+        commit.add_done_callback(self._drain)
+
+    def close(self) -> None:
+        """Forget what was not sent."""
+        self._closed = True
+        self._queue.clear()
+
+    def _drain(self, _: Commit) -> None:
+        while self._queue:
+            entry = self._queue[0]
+            if isinstance(entry, tuple):
+                self._send(*entry)
+            elif not entry.done():
+                return
+            elif not entry.cancelled() and (error := entry.exception()) is not None:
+                self.close()
+                self._failed(error)
+                return
+            if self._queue:
+                self._queue.popleft()

@@ -1,0 +1,136 @@
+"""One agent in memory: its mailbox, its outbox, its tasks, and what it needs from outside (``Services``)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from perdure.agent.live import LiveAgent
+from perdure.agent.services import Timer
+from perdure.host.bus import Bus
+from perdure.host.outbox import Outbox
+from perdure.host.tasks import Tasks
+from perdure.storage.contract import Commit, Operation, Store
+
+__all__ = ["Resident"]
+
+logger = logging.getLogger(__name__)
+
+
+class Resident:
+    """Gives an agent its events one at a time and in order, also while it is still being woken."""
+
+    def __init__(self, key: str, store: Store, epoch: int, bus: Bus, dropped: Callable[[Resident], None]) -> None:
+        """A resident without its agent yet.
+
+        Args:
+            key: The agent's key.
+            store: Where it is kept.
+            epoch: Under which this process owns it.
+            bus: The way to its connections.
+            dropped: Called when it cannot go on: the next event must wake it anew.
+        """
+        self.key = key
+        self.peers: dict[int, None] = {}
+        self._store = store
+        self._epoch = epoch
+        self._bus = bus
+        self._dropped = dropped
+        self._agent: LiveAgent | None = None
+        self._mailbox: deque[Callable[[LiveAgent], None]] = deque()
+        self._outbox = Outbox(bus.emit, self._fail)
+        self._tasks = Tasks()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._last_commit: Commit | None = None
+        self._ready = asyncio.Event()
+
+    # ── events ──────────────────────────────────────────────────────
+
+    def wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
+        """Bring the agent into memory."""
+        self._tasks.spawn(self._wake(waking), f"wake {self.key}")
+
+    def post(self, event: Callable[[LiveAgent], None]) -> None:
+        """Hand over an event: it happens at once, or when the agent is awake."""
+        if self._agent is None:
+            self._mailbox.append(event)
+        else:
+            self._handle(self._agent, event)
+
+    async def agent(self) -> LiveAgent | None:
+        """The agent, once it is awake; ``None`` when it could not be woken."""
+        await self._ready.wait()
+        return self._agent
+
+    async def close(self) -> None:
+        """Stop everything. Running turns stay open in the store."""
+        for timer in self._timers:
+            timer.cancel()
+        await self._tasks.close()
+        self._outbox.close()
+
+    async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
+        try:
+            agent = await waking(self)
+        except Exception as error:
+            # The user's class or the store failed: this agent cannot be served now, the others can.
+            self._fail(error)
+            return
+        finally:
+            self._ready.set()
+        while self._mailbox:
+            self._handle(agent, self._mailbox.popleft())
+        self._agent = agent
+
+    def _handle(self, agent: LiveAgent, event: Callable[[LiveAgent], None]) -> None:
+        try:
+            event(agent)
+        except Exception:
+            # One event that goes wrong must not end the connection that brought it, nor the agent.
+            logger.exception("An event of the agent %s failed", self.key)
+
+    def _fail(self, error: BaseException) -> None:
+        logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
+        self._dropped(self)
+        self._bus.hang_up(list(self.peers), 1011, "The agent could not be served. See the server's log.")
+
+    # ── services ────────────────────────────────────────────────────
+
+    def send(self, peers: Sequence[int], frame: str) -> None:
+        self._outbox.send(peers, frame)
+
+    def write(self, operations: Sequence[Operation]) -> Commit:
+        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        self._outbox.hold(commit)
+        return commit
+
+    def checkpoint(self, operations: Sequence[Operation]) -> Commit:
+        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit.add_done_callback(self._checked)
+        return commit
+
+    def _checked(self, commit: Commit) -> None:
+        if not commit.cancelled() and (error := commit.exception()) is not None:
+            self._outbox.close()
+            self._fail(error)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.spawn(work, f"{name} of {self.key}")
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, call)
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def new_id(self) -> str:
+        return str(uuid.uuid4())
+
+    async def settled(self) -> None:
+        if self._last_commit is not None and not self._last_commit.done():
+            await asyncio.shield(self._last_commit)

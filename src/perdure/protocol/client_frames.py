@@ -1,0 +1,184 @@
+"""What clients send: the frames of the chat layer, checked as they come in (reference: protocol §3, §6.1).
+
+:func:`parse` never raises: what cannot be used comes back as :class:`Unusable` with the reason. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from perdure.errors import BadRequest
+from perdure.protocol import codec
+from perdure.protocol.messages import Role
+
+__all__ = [
+    "Ack",
+    "Cancel",
+    "ChatBody",
+    "ChatRequest",
+    "Clear",
+    "ClientFrame",
+    "PostedMessage",
+    "Probe",
+    "Unusable",
+    "Upload",
+    "check_user_message",
+    "parse",
+    "parse_chat_body",
+]
+
+
+class ChatInit(msgspec.Struct):
+    method: str = ""
+    body: str = ""
+
+
+class ChatRequest(msgspec.Struct):
+    """``cf_agent_use_chat_request``: answer this conversation."""
+
+    id: str
+    init: ChatInit
+
+
+class Cancel(msgspec.Struct):
+    """``cf_agent_chat_request_cancel``: stop the turn of this request."""
+
+    id: str
+
+
+class Clear(msgspec.Struct):
+    """``cf_agent_chat_clear``: forget the conversation."""
+
+
+class Probe(msgspec.Struct):
+    """``cf_agent_stream_resume_request``: is there a stream to attach to?"""
+
+    probeId: str | None = None  # noqa: N815 - the name on the wire
+
+
+class Ack(msgspec.Struct):
+    """``cf_agent_stream_resume_ack``: replay this stream to me."""
+
+    id: str
+
+
+class Upload(msgspec.Struct):
+    """``cf_agent_chat_messages`` from a client. The server owns the history: it changes nothing."""
+
+
+class Unusable(msgspec.Struct):
+    """A frame that cannot be used."""
+
+    reason: str
+    request_id: str | None = None
+    """The chat request that it was meant to be, when it says so."""
+
+
+ClientFrame = ChatRequest | Cancel | Clear | Probe | Ack | Upload | Unusable
+
+_KINDS: dict[str, type[ChatRequest | Cancel | Clear | Probe | Ack | Upload]] = {
+    "cf_agent_use_chat_request": ChatRequest,
+    "cf_agent_chat_request_cancel": Cancel,
+    "cf_agent_chat_clear": Clear,
+    "cf_agent_stream_resume_request": Probe,
+    "cf_agent_stream_resume_ack": Ack,
+    "cf_agent_chat_messages": Upload,
+}
+
+
+class _Head(msgspec.Struct):
+    type: Any = None
+    id: Any = None
+
+
+def parse(text: str) -> ClientFrame:
+    """One text frame."""
+    try:
+        head = codec.decode_as(_Head, text)
+    except codec.DecodeError as error:
+        return Unusable(f"not a JSON object: {error}")
+    kind = _KINDS.get(head.type) if isinstance(head.type, str) else None
+    if kind is None:
+        return Unusable(f"unknown type {head.type!r:.60}")
+    try:
+        return codec.decode_as(kind, text)
+    except codec.DecodeError as error:
+        wanted = head.id if kind is ChatRequest and isinstance(head.id, str) and head.id else None
+        return Unusable(f"{head.type}: {error}", wanted)
+
+
+class PostedMessage(msgspec.Struct, frozen=True):
+    """One message of a posted conversation, not decoded further than needed."""
+
+    id: str
+    role: Role
+    text: str
+    """The message as JSON text, exactly as posted."""
+
+
+class ChatBody(msgspec.Struct, frozen=True):
+    """The body of a chat request."""
+
+    messages: list[PostedMessage]
+    trigger: Literal["submit-message", "regenerate-message"]
+    custom: dict[str, Any]
+    """Every other field that the page sent."""
+
+
+class _PostedHead(msgspec.Struct):
+    id: str
+    role: Role
+
+
+class _Part(msgspec.Struct):
+    type: str
+
+
+class _UserMessage(msgspec.Struct):
+    id: str
+    parts: list[_Part]
+
+
+_RESERVED = frozenset({"messages", "trigger", "clientTools"})
+
+
+def parse_chat_body(init: ChatInit) -> ChatBody:
+    """The body of a chat request.
+
+    Raises:
+        BadRequest: not a POST, no body, not JSON, or ``messages`` is not a list of messages.
+    """
+    if init.method != "POST":
+        raise BadRequest(f"The chat request has method {init.method!r:.20}; it must be POST.")
+    if not init.body.strip():
+        raise BadRequest("The chat request has no body.")
+    try:
+        fields = codec.decode_as(dict[str, msgspec.Raw], init.body)
+        posted = codec.decode_as(list[msgspec.Raw], bytes(fields.get("messages", msgspec.Raw(b"null"))))
+        messages = [_posted(raw) for raw in posted]
+        trigger = codec.decode(bytes(fields.get("trigger", msgspec.Raw(b"null"))))
+        custom = {key: codec.decode(bytes(raw)) for key, raw in fields.items() if key not in _RESERVED}
+    except codec.DecodeError as error:
+        raise BadRequest(f"The chat request's body cannot be read: {error}") from error
+    return ChatBody(messages, "regenerate-message" if trigger == "regenerate-message" else "submit-message", custom)
+
+
+def _posted(raw: msgspec.Raw) -> PostedMessage:
+    head = codec.decode_as(_PostedHead, bytes(raw))
+    if not head.id:
+        raise msgspec.ValidationError("a message has an empty id")
+    return PostedMessage(head.id, head.role, str(bytes(raw), "utf-8"))
+
+
+def check_user_message(message: PostedMessage) -> None:
+    """Check a message that is about to be stored.
+
+    Raises:
+        BadRequest: it has no list of parts, or a part has no type.
+    """
+    try:
+        codec.decode_as(_UserMessage, message.text)
+    except codec.DecodeError as error:
+        raise BadRequest(f"The message {message.id!r:.60} cannot be stored: {error}") from error

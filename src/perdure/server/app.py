@@ -1,0 +1,144 @@
+"""The ASGI application: puts store, host and routes together, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+from starlette.types import Receive, Scope, Send
+
+from perdure.agent.think import Think
+from perdure.errors import BadRequest, ConfigurationError
+from perdure.host.bus import LocalBus
+from perdure.host.host import Host
+from perdure.host.placement import AlwaysMine
+from perdure.host.tasks import Tasks
+from perdure.models.registry import close_models
+from perdure.protocol.names import kebab, parse_path
+from perdure.server.connection import Connection, refuse
+from perdure.server.http import Routes, raw_path
+from perdure.server.limits import Limits
+from perdure.server.origin import Gate
+from perdure.storage.sqlite import SqliteStore
+
+__all__ = ["App"]
+
+
+class App:
+    """An ASGI app that serves agents: run it with ``perdure serve``, or any ASGI server."""
+
+    def __init__(
+        self,
+        *agents: type[Think],
+        data: str | Path | None = None,
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        """An app with these agent classes.
+
+        Args:
+            agents: The classes; each is reached at ``/agents/<class-in-kebab-case>/<name>``.
+            data: Folder in which everything is kept. Default: ``$PERDURE_DATA``, else ``.perdure``.
+            allowed_hosts: Host names by which the server is reached, beside this machine's own; ``"*"`` for any.
+            allowed_origins: Origins of pages from elsewhere that may connect; ``"*"`` for any.
+            limits: Sizes. Default: ``Limits()``.
+
+        Raises:
+            ConfigurationError: no classes, or two that have the same name in URLs.
+        """
+        self.agents = _by_path(agents)
+        self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
+        self.limits = limits or Limits()
+        self.allowed_hosts = list(allowed_hosts)
+        self.allowed_origins = list(allowed_origins)
+        self._bus = LocalBus()
+        self._tasks = Tasks()
+        self._starting = asyncio.Lock()
+        self._running: contextlib.AsyncExitStack | None = None
+        self._routes = Routes(self.agents, self._bus)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        refusal = Gate(self.allowed_hosts, self.allowed_origins).refusal(scope["headers"])
+        await self.start()
+        if scope["type"] == "websocket":
+            await self._websocket(scope, receive, send, refusal)
+        else:
+            await self._routes.serve(scope, receive, send, refusal)
+
+    async def start(self) -> None:
+        """Open the store. Happens by itself with the server's start, or with the first request.
+
+        Raises:
+            StorageError: the data folder cannot be used.
+        """
+        async with self._starting:
+            if self._running is None:
+                stack = contextlib.AsyncExitStack()
+                await stack.enter_async_context(self._run())
+                self._running = stack
+
+    async def stop(self) -> None:
+        """End all connections and close the store. Running turns stay open in it."""
+        async with self._starting:
+            if self._running is not None:
+                await self._running.aclose()
+                self._running = None
+
+    @contextlib.asynccontextmanager
+    async def _run(self) -> AsyncGenerator[None]:
+        store = await SqliteStore.open(self.data)
+        host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch))
+        try:
+            yield
+        finally:
+            await host.close()
+            await self._tasks.close()
+            await close_models()
+            await store.close()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.start()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send, refusal: str | None) -> None:
+        if refusal is not None:
+            await refuse(receive, send, 4403, refusal)
+            return
+        try:
+            route = parse_path(raw_path(scope))
+        except BadRequest as error:
+            await refuse(receive, send, 4400, str(error))
+            return
+        if route is None or route.address.kind not in self.agents:
+            await refuse(receive, send, 4404, "There is no such agent.")
+            return
+        await Connection(receive, send, self._tasks, self.limits).run(self._bus, route.address)
+
+
+def _by_path(agents: Sequence[type[Think]]) -> dict[str, type[Think]]:
+    if not agents:
+        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
+    found: dict[str, type[Think]] = {}
+    for agent in agents:
+        path = kebab(agent.__name__)
+        if path in found:
+            raise ConfigurationError(
+                f"{agent.__name__} and {found[path].__name__} are both reached at /agents/{path}/…: rename one of them."
+            )
+        found[path] = agent
+    return found

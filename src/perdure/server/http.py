@@ -1,0 +1,82 @@
+"""The HTTP routes: the history of a conversation, health, what the page asks for, and the page itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from perdure._version import __version__
+from perdure.agent.think import Think
+from perdure.errors import BadRequest, PerdureError
+from perdure.host.bus import Bus
+from perdure.protocol.names import parse_path
+
+__all__ = ["Routes", "raw_path"]
+
+STATIC = Path(__file__).parent / "static"
+
+NO_PAGE = """perdure is running. The page is not built yet.
+
+In a checkout, scripts/serve builds it; the agents are reached at /agents/<class>/<name> either way.
+"""
+
+
+class Routes:
+    """Answers HTTP requests."""
+
+    def __init__(self, agents: Mapping[str, type[Think]], bus: Bus) -> None:
+        self._agents = agents
+        self._bus = bus
+        self._page = StaticFiles(directory=STATIC, html=True) if (STATIC / "index.html").is_file() else None
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, refusal: str | None) -> None:
+        """Answer one request; ``refusal`` says why it is not let in."""
+        path = raw_path(scope)
+        if refusal is not None:
+            response: Response = PlainTextResponse(refusal, 403)
+        elif path == "/health":
+            response = JSONResponse({"status": "ok", "version": __version__})
+        elif path == "/playground.json":
+            response = self._playground()
+        elif path == "/agents" or path.startswith("/agents/"):
+            response = await self._agent(scope, path)
+        elif self._page is not None:
+            await self._page(scope, receive, send)
+            return
+        else:
+            response = PlainTextResponse(NO_PAGE if path == "/" else "Not Found", 200 if path == "/" else 404)
+        await response(scope, receive, send)
+
+    def _playground(self) -> Response:
+        agents = [{"class": kind.__name__, "path": path} for path, kind in self._agents.items()]
+        return JSONResponse({"agents": agents, "version": __version__})
+
+    async def _agent(self, scope: Scope, path: str) -> Response:
+        try:
+            route = parse_path(path)
+            if route is None:
+                return PlainTextResponse("Not Found", 404)
+            if route.address.kind not in self._agents:
+                return PlainTextResponse("Invalid request", 400)
+            if route.tail and route.tail[-1] == "get-messages":
+                messages = await self._bus.call(route.address, "get-messages")
+                return Response(messages, media_type="application/json", headers={"cache-control": "no-store"})
+        except BadRequest as error:
+            return PlainTextResponse(str(error), 400)
+        except PerdureError as error:
+            return PlainTextResponse(str(error), 503)
+        return PlainTextResponse("Not implemented", 404)
+
+
+def raw_path(scope: Scope) -> str:
+    """The path as it stands in the URL, without what the app is mounted under.
+
+    Names of agents are not percent-decoded, so the decoded path that most code looks at will not do.
+    """
+    raw: bytes | None = scope.get("raw_path")
+    path: str = raw.decode("latin-1") if raw is not None else scope["path"]
+    return path.partition("?")[0].removeprefix(scope.get("root_path", ""))

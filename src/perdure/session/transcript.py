@@ -1,0 +1,183 @@
+"""The messages of one agent in memory, and the storage operations that keep them.
+
+The only writer of the history. Holds the tree, with the active path ready to be sent and to be shown to a model. Does
+no I/O: it gives operations, the caller writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from perdure.models.contract import HistoryMessage
+from perdure.protocol.messages import UIMessage
+from perdure.storage.contract import AppendMessage, ClearConversation, MessageRow, MoveMessage, Operation
+
+__all__ = ["Node", "Transcript"]
+
+
+class Node:
+    """A message in the tree."""
+
+    __slots__ = ("id", "message", "parent", "pos", "role", "waiting")
+
+    def __init__(self, pos: int, identifier: str, parent: str | None, role: str, message: HistoryMessage) -> None:
+        self.pos = pos
+        """Where it is stored; the greatest position is the leaf of the active path."""
+        self.id = identifier
+        self.parent = parent
+        """Id of the message that it follows."""
+        self.role = role
+        self.message = message
+        self.waiting = False
+        """Whether it was accepted while another turn ran and its own has not started."""
+
+    @property
+    def text(self) -> str:
+        """The message as JSON text."""
+        return self.message.text
+
+
+class Transcript:
+    """The conversation tree: its active path, from a root to the leaf.
+
+    Messages that wait for their turn stand at the end of the path: an answer that is finished meanwhile goes before
+    them, so every prompt ends with the messages that it is to answer.
+    """
+
+    def __init__(
+        self, path: Sequence[MessageRow] = (), elsewhere: Iterable[MessageRow] = (), next_pos: int = 0
+    ) -> None:
+        """Take over what is stored.
+
+        Args:
+            path: The active path, oldest first.
+            elsewhere: The messages off the path.
+            next_pos: Position of the next message.
+        """
+        self._next_pos = next_pos
+        self._nodes: dict[str, Node] = {}
+        rows = [*elsewhere, *path]
+        ids = {row.pos: row.id for row in rows}
+        for row in rows:
+            parent = None if row.parent is None else ids[row.parent]
+            self._nodes[row.id] = Node(row.pos, row.id, parent, row.role, HistoryMessage(row.body))
+        self._path: list[Node] = [self._nodes[row.id] for row in path]
+
+    @property
+    def known(self) -> Mapping[str, Node]:
+        """Every message by id, on the path or off it."""
+        return self._nodes
+
+    @property
+    def leaf(self) -> str | None:
+        """Id of the last message of the path."""
+        return self._path[-1].id if self._path else None
+
+    def texts(self) -> list[str]:
+        """The path as JSON texts, oldest first."""
+        return [node.message.text for node in self._path]
+
+    def messages(self) -> list[UIMessage]:
+        """The path, decoded. Shared: do not change the messages."""
+        return [node.message.message for node in self._path]
+
+    def history(self, upto: str | None) -> list[HistoryMessage]:
+        """The branch that ends with message ``upto``, oldest first, as a model is shown it (``None``: nothing)."""
+        index = self._find(upto)
+        branch = self._path[: index + 1] if index is not None else self._branch(upto)
+        return [node.message for node in branch]
+
+    def append(
+        self, identifier: str, role: str, text: str, parent: str | None, at_ms: int, *, waiting: bool = False
+    ) -> list[Operation]:
+        """Add a message after ``parent``; it becomes the leaf.
+
+        What followed ``parent`` on the path leaves it and stays in the tree, but for messages that wait for their turn:
+        they follow the new one, unless that waits itself.
+        """
+        node = self._new(identifier, role, HistoryMessage(text), parent)
+        node.waiting = waiting
+        return self._place(node, at_ms)
+
+    def answer(self, message: UIMessage, parent: str | None, at_ms: int) -> list[Operation]:
+        """Add the answer to ``parent``, before the messages that wait for their turn.
+
+        When ``parent`` has left the path meanwhile (it was edited), so does its answer.
+        """
+        node = self._new(message["id"], message["role"], HistoryMessage.of(message), parent)
+        if self._find(parent) is not None:
+            return self._place(node, at_ms)
+        operations = [self._stored(node, at_ms)]
+        if self._path:
+            operations.append(self._move(self._path[-1], self._path[-1].parent))
+        return operations
+
+    def hold(self, identifiers: Iterable[str]) -> None:
+        """These messages wait for their turn."""
+        self._mark(identifiers, waiting=True)
+
+    def begin(self, identifiers: Iterable[str]) -> None:
+        """The turn of these messages starts, or will never: they wait no longer."""
+        self._mark(identifiers, waiting=False)
+
+    def clear(self) -> list[Operation]:
+        """Forget everything."""
+        self._nodes.clear()
+        self._path.clear()
+        return [ClearConversation()]
+
+    def _new(self, identifier: str, role: str, message: HistoryMessage, parent: str | None) -> Node:
+        node = self._nodes[identifier] = Node(self._take_pos(), identifier, parent, role, message)
+        return node
+
+    def _take_pos(self) -> int:
+        self._next_pos += 1
+        return self._next_pos - 1
+
+    def _mark(self, identifiers: Iterable[str], *, waiting: bool) -> None:
+        for identifier in identifiers:
+            if node := self._nodes.get(identifier):
+                node.waiting = waiting
+
+    def _find(self, identifier: str | None) -> int | None:
+        """Index on the path, -1 for the place before the first message, ``None`` when it is not there."""
+        if identifier is None:
+            return -1
+        for index in range(len(self._path) - 1, -1, -1):
+            if self._path[index].id == identifier:
+                return index
+        return None
+
+    def _branch(self, upto: str | None) -> list[Node]:
+        branch: list[Node] = []
+        while upto is not None:
+            node = self._nodes[upto]
+            branch.append(node)
+            upto = node.parent
+        return branch[::-1]
+
+    def _place(self, node: Node, at_ms: int) -> list[Operation]:
+        """Put ``node`` after its parent, and what waits after ``node``."""
+        index = self._find(node.parent)
+        followers = self._path[index + 1 :] if index is not None else self._path
+        waiting = [] if node.waiting else [follower for follower in followers if follower.waiting]
+        if index is None:
+            self._path = self._branch(node.parent)
+        else:
+            del self._path[index + 1 :]
+        self._path.append(node)
+        operations = [self._stored(node, at_ms)]
+        for follower in waiting:
+            operations.append(self._move(follower, self._path[-1].id))
+            self._path.append(follower)
+        return operations
+
+    def _stored(self, node: Node, at_ms: int) -> Operation:
+        return AppendMessage(node.pos, node.id, self._pos_of(node.parent), node.role, node.text, at_ms)
+
+    def _move(self, node: Node, parent: str | None) -> Operation:
+        was, node.pos, node.parent = node.pos, self._take_pos(), parent
+        return MoveMessage(was, node.pos, self._pos_of(parent))
+
+    def _pos_of(self, identifier: str | None) -> int | None:
+        return None if identifier is None else self._nodes[identifier].pos

@@ -1,0 +1,53 @@
+"""Which function applies which operation and answers which query. Holds no SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sqlite3 import Cursor
+from typing import Any
+
+from perdure.storage import contract
+from perdure.storage.sqlite import agents, chunks, messages, turns, values
+
+__all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
+
+Apply = Callable[[Cursor, int, Any], None]
+"""``apply(cursor, agent number, operation)``, inside the writer's transaction."""
+
+Answer = Callable[[Cursor, Any], Any]
+"""``answer(cursor, query)``, inside a read transaction: all of its selects see the same state."""
+
+
+def _clear_conversation(cursor: Cursor, agent: int, operation: contract.ClearConversation) -> None:
+    chunks.clear_chunks(cursor, agent)
+    turns.clear_turns(cursor, agent)
+    messages.clear_messages(cursor, agent)
+
+
+APPLIES: dict[type[contract.Operation], Apply] = {
+    contract.AppendMessage: messages.append_message,
+    contract.UpdateMessage: messages.update_message,
+    contract.MoveMessage: messages.move_message,
+    contract.OpenTurn: turns.open_turn,
+    contract.UpdateTurn: turns.update_turn,
+    contract.CloseTurn: turns.close_turn,
+    contract.AppendChunks: chunks.append_chunks,
+    contract.DropChunks: chunks.drop_chunks,
+    contract.ClearConversation: _clear_conversation,
+    contract.PutValue: values.put_value,
+    contract.DeleteValue: values.delete_value,
+}
+
+ANSWERS: dict[type[contract.Query[Any]], Answer] = {
+    contract.LoadAgent: agents.load_agent,
+    contract.OpenAgents: agents.open_agents,
+    contract.LoadPath: messages.load_path,
+    contract.LoadOffPath: messages.load_off_path,
+    contract.LoadChunks: chunks.load_chunks,
+    contract.LoadValue: values.load_value,
+}
+
+UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
+    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents}
+)
+"""Queries whose answer grows with the data: they run in a thread, not in the event loop."""

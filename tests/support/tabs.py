@@ -1,0 +1,139 @@
+"""A browser tab reduced to its WebSocket: what it sends and all that it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+__all__ = ["Frame", "Tab", "chunks_of", "user_message"]
+
+Frame = dict[str, Any]
+
+PATIENCE = 20
+"""Seconds after which a frame that a test waits for is missing."""
+
+_ids = itertools.count(1)
+
+
+def user_message(text: str, identifier: str | None = None) -> Frame:
+    """A user message as the hook posts it."""
+    return {"id": identifier or f"u{next(_ids)}", "role": "user", "parts": [{"type": "text", "text": text}]}
+
+
+def chunks_of(frames: Iterable[Frame], request: str) -> list[Frame]:
+    """The chunks of a request among ``frames``, in order of arrival."""
+    return [
+        json.loads(frame["body"])
+        for frame in frames
+        if frame.get("id") == request and frame["type"] == "cf_agent_use_chat_response" and "seq" in frame
+    ]
+
+
+class Tab:
+    """One connection. Everything that arrives is kept in ``frames``."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.frames: list[Frame] = []
+        self.closed: tuple[int, str] | None = None
+        self._socket = socket
+        self._changed = asyncio.Event()
+        self._reader = asyncio.create_task(self._read())
+
+    @classmethod
+    async def open(cls, url: str, **options: Any) -> Tab:
+        return cls(await connect(url, max_size=None, proxy=None, **options))
+
+    async def _read(self) -> None:
+        try:
+            async for text in self._socket:
+                self.frames.append(json.loads(text))
+                self._changed.set()
+        except ConnectionClosed:
+            pass
+        close = self._socket.close_code or 0, self._socket.close_reason or ""
+        self.closed = close
+        self._changed.set()
+
+    # ── sending ─────────────────────────────────────────────────────
+
+    async def send(self, frame: Frame | str | bytes) -> None:
+        await self._socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
+
+    async def ask(self, request: str, *messages: Frame | str, trigger: str = "submit-message", **body: Any) -> None:
+        """Post a conversation whose last message is to be answered."""
+        posted = [user_message(message) if isinstance(message, str) else message for message in messages]
+        text = json.dumps({"messages": posted, "trigger": trigger, **body})
+        await self.send({"type": "cf_agent_use_chat_request", "id": request, "init": {"method": "POST", "body": text}})
+
+    async def cancel(self, request: str) -> None:
+        await self.send({"type": "cf_agent_chat_request_cancel", "id": request})
+
+    async def clear(self) -> None:
+        await self.send({"type": "cf_agent_chat_clear"})
+
+    async def probe(self, probe: str | None = None) -> Frame:
+        """Ask for a stream to attach to; gives the answer."""
+        sent = {"type": "cf_agent_stream_resume_request"}
+        await self.send(sent if probe is None else {**sent, "probeId": probe})
+        return await self.next(lambda frame: frame["type"].startswith("cf_agent_stream_") and frame.get("probeId") == probe)
+
+    async def ack(self, request: str) -> None:
+        await self.send({"type": "cf_agent_stream_resume_ack", "id": request})
+
+    async def close(self) -> None:
+        await self._socket.close()
+        await self._reader
+
+    def drop(self) -> None:
+        """Cut the line without a goodbye."""
+        self._socket.transport.abort()
+
+    # ── receiving ───────────────────────────────────────────────────
+
+    async def next(self, wanted: Callable[[Frame], bool] = lambda frame: True, *, since: int | None = None) -> Frame:
+        """The first frame from now on (or from index ``since``) that is wanted."""
+        index = len(self.frames) if since is None else since
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                while index < len(self.frames):
+                    if wanted(self.frames[index]):
+                        return self.frames[index]
+                    index += 1
+                assert self.closed is None, f"the connection was closed: {self.closed}"
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def seen(self, wanted: Callable[[Frame], bool]) -> Frame:
+        """The first frame of all that is wanted."""
+        return await self.next(wanted, since=0)
+
+    async def opened(self) -> list[Frame]:
+        """What a new connection is greeted with, up to the list of MCP servers."""
+        last = await self.seen(lambda frame: frame["type"] == "cf_agent_mcp_servers")
+        return self.frames[: self.frames.index(last) + 1]
+
+    async def done(self, request: str) -> Frame:
+        """The terminal frame of a request."""
+        return await self.seen(lambda frame: frame.get("id") == request and frame.get("done") is True)
+
+    async def delta(self, request: str, text: str) -> Frame:
+        """The frame of a text delta."""
+        return await self.seen(lambda frame: frame.get("id") == request and f'"delta":"{text}"' in frame.get("body", ""))
+
+    async def ended(self) -> tuple[int, str]:
+        """Close code and reason, once the server has closed the connection."""
+        async with asyncio.timeout(PATIENCE):
+            while self.closed is None:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.closed
+
+    async def settle(self) -> None:
+        """Returns once everything that the server sent before this call has arrived."""
+        await self.probe(f"settle-{next(_ids)}")
