@@ -1,7 +1,7 @@
 """The agents that benchmarks and the clients' conformance run talk to.
 
-``perdure serve benchmarks.fixture:app --port N --data FOLDER``; ``MOCK_OPENAI`` names an OpenAI-compatible server for the
-agent that answers over HTTP (default ``http://127.0.0.1:8790/v1``).
+``perdure serve benchmarks.fixture:app --port N --data FOLDER``; ``MOCK_OPENAI`` names an OpenAI-compatible server for
+the agent that answers over HTTP (default ``http://127.0.0.1:8790/v1``).
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from perdure import App, Think, openai_compatible, tool
 
 
 @tool
-async def add(a: float, b: float) -> dict[str, float]:
+async def add(a: int | float, b: int | float) -> dict[str, int | float]:
     """Add two numbers."""
     return {"sum": a + b}
 
 
 @tool
-async def slow(ms: float) -> dict[str, float]:
+async def slow(ms: int | float) -> dict[str, int | float]:
     """Wait."""
     await asyncio.sleep(ms / 1000)
     return {"waited": ms}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
@@ -60,7 +60,7 @@ class MockModel(ChatModel):
         self._process = secrets.token_hex(4)
         self._numbers = count(1)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """One step. Raises ModelRejected for ``ERROR``."""
         history = request.history
         last = _last_user(history)

@@ -1,3 +1,5 @@
+"""Fixtures for every test."""
+
 import pytest
 
 

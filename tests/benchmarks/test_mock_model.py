@@ -131,6 +131,13 @@ async def test_steps_may_be_spread_over_messages() -> None:
     assert calls(await ask(user("LOOP 3 add {}"), message, message)) == [("add", {})]
 
 
+async def test_a_step_that_has_begun_does_not_count() -> None:
+    message = assistant(STEP, result("add", 1), STEP)
+
+    assert deltas(await ask(user("CALL add {}"), message)) == ["RESULT add 1"]
+    assert calls(await ask(user("LOOP 2 add {}"), message)) == [("add", {})]
+
+
 async def test_call_ids_do_not_repeat() -> None:
     model = MockModel()
     text = 'CALLS [["a", {}], ["b", {}]]'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,17 @@ async def serving(
     """Serve ``agents`` from the folder ``data``."""
     app = App(*agents, data=data, limits=limits, allowed_hosts=hosts)
     config = uvicorn.Config(
-        app, port=0, ws="websockets-sansio", ws_max_size=app.limits.frame, ws_per_message_deflate=False, log_level="error"
+        app,
+        port=0,
+        ws="websockets-sansio",
+        ws_max_size=app.limits.frame,
+        ws_per_message_deflate=False,
+        log_level="error",
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
     listener = config.bind_socket()
     task = asyncio.create_task(server.serve(sockets=[listener]))
+    await asyncio.wait([task, asyncio.ensure_future(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
     async with httpx2.AsyncClient(timeout=20) as client:
         running = Serving(listener.getsockname()[1], client)
         try:
@@ -65,3 +72,15 @@ async def serving(
             await running.close()
             server.should_exit = True
             await task
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()

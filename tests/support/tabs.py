@@ -81,7 +81,9 @@ class Tab:
         """Ask for a stream to attach to; gives the answer."""
         sent = {"type": "cf_agent_stream_resume_request"}
         await self.send(sent if probe is None else {**sent, "probeId": probe})
-        return await self.next(lambda frame: frame["type"].startswith("cf_agent_stream_") and frame.get("probeId") == probe)
+        return await self.next(
+            lambda frame: frame["type"].startswith("cf_agent_stream_") and frame.get("probeId") == probe
+        )
 
     async def ack(self, request: str) -> None:
         await self.send({"type": "cf_agent_stream_resume_ack", "id": request})
@@ -124,7 +126,9 @@ class Tab:
 
     async def delta(self, request: str, text: str) -> Frame:
         """The frame of a text delta."""
-        return await self.seen(lambda frame: frame.get("id") == request and f'"delta":"{text}"' in frame.get("body", ""))
+        return await self.seen(
+            lambda frame: frame.get("id") == request and f'"delta":"{text}"' in frame.get("body", "")
+        )
 
     async def ended(self) -> tuple[int, str]:
         """Close code and reason, once the server has closed the connection."""

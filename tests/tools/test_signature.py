@@ -375,5 +375,5 @@ async def test_closures_that_differ_in_defaults_or_types_are_told_apart() -> Non
 
     numbers, texts, other = make(int, 1), make(str, "a"), make(int, 2)
 
-    assert [await made.run({}, CONTEXT) for made in (numbers, texts, other, numbers)] == [1, "a", 2, 1]
+    assert [await made.run({}, CONTEXT) for made in (numbers, other, texts, numbers)] == [1, 2, "a", 1]
     assert texts.spec.parameters["properties"]["value"] == {"type": "string", "default": "a"}

@@ -14,6 +14,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
@@ -239,11 +240,10 @@ async def test_cancelling_a_call_does_not_wait_for_its_thread() -> None:
         release.wait(30)
         loop.call_soon_threadsafe(finished.set)
 
-    call = asyncio.ensure_future(stuck.run({}, CONTEXT))
-    await started.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    async with anyio.create_task_group() as group:
+        group.start_soon(stuck.run, {}, CONTEXT)
+        await started.wait()
+        group.cancel_scope.cancel()
 
     assert not finished.is_set()
     release.set()
@@ -347,6 +347,23 @@ def test_a_method_without_its_object_is_no_tool_for_a_model() -> None:
         _ = Agent.delete_file.spec
 
 
+async def test_a_function_that_becomes_a_method_is_read_anew() -> None:
+    @tool
+    def join(this: Any, word: str) -> str:
+        return f"{this} {word}"
+
+    class Owner:
+        method = join
+
+        def __str__(self) -> str:
+            return "owner"
+
+    assert list(join.spec.parameters["properties"]) == ["this", "word"]
+    assert list(Owner().method.spec.parameters["properties"]) == ["word"]
+    assert await Owner().method.run({"word": "a"}, CONTEXT) == "owner a"
+    assert await join.run({"this": 1, "word": "a"}, CONTEXT) == "1 a"
+
+
 def test_tools_look_like_their_functions() -> None:
     assert Agent.delete_file.__doc__ == inspect.unwrap(Agent.delete_file).__doc__
     assert list(inspect.signature(Agent("x").list_files).parameters) == ["folder"]
@@ -354,7 +371,10 @@ def test_tools_look_like_their_functions() -> None:
 
 
 async def test_a_renamed_tool_is_told_and_reported_by_its_new_name() -> None:
-    twin = Agent("x").list_files.renamed("ls")
+    original = Agent("x").list_files
+    assert original.spec.name == "list-files"
+
+    twin = original.renamed("ls")
 
     assert (twin.name, twin.spec.name) == ("ls", "ls")
     with pytest.raises(InvalidToolInput, match="Invalid input for tool ls"):

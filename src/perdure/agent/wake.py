@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from perdure.agent.conversation import Conversation, Failure
+from perdure.agent.conversation import Conversation
 from perdure.agent.services import Services
 from perdure.agent.stream import ChunkLog, bodies_of
 from perdure.agent.think import Think
+from perdure.agent.turns import Failure
 from perdure.chat.recovery import INTERRUPTED_TURN, rebuild
 from perdure.protocol import codec
 from perdure.session.transcript import Transcript

@@ -6,8 +6,11 @@ import argparse
 import importlib
 import logging
 import os
+import socket
 import sys
 from collections.abc import Sequence
+
+import uvicorn
 
 from perdure._version import __version__
 from perdure.errors import ConfigurationError, PerdureError
@@ -87,14 +90,13 @@ def load(target: str) -> App:
 
 def serve(options: argparse.Namespace) -> None:
     """Run an app until the process is told to stop."""
-    import uvicorn
-
     app = load(options.target)
     if options.data is not None:
         app.data = options.data
     app.allowed_hosts += options.allow_host
     app.allowed_origins += options.allow_origin
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     config = uvicorn.Config(
         app,
         host=options.host,
@@ -107,8 +109,19 @@ def serve(options: argparse.Namespace) -> None:
         access_log=False,
         timeout_graceful_shutdown=5,
     )
-    listener = config.bind_socket()
-    port = listener.getsockname()[1]
     names = ", ".join(kind.__name__ for kind in app.agents.values())
-    print(f"perdure {__version__} serves {names} at http://{options.host}:{port} (data in {app.data})", flush=True)
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, f"perdure {__version__} serves {names} (data in {app.data})").run(sockets=[config.bind_socket()])
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+        super().__init__(config)
+        self._greeting = greeting
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            print(f"{self._greeting}\nhttp://{host}:{port}", flush=True)

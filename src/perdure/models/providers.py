@@ -33,8 +33,8 @@ _QUICK_PROVIDERS = frozenset({
     "alibaba", "deepseek", "fireworks", "heroku", "litellm", "moonshotai", "nebius", "openai", "openai-chat",
     "openai-responses", "ovhcloud", "sambanova", "together", "vercel", "vllm",
 })  # fmt: skip
-"""Providers that talk through a plain ``AsyncOpenAI`` and take another in its place. The rest (Azure, OpenRouter, …) have
-clients or models of their own that look deeper into the answers."""
+"""Providers that talk through a plain ``AsyncOpenAI`` and take another in its place. The rest (Azure, OpenRouter, …)
+have clients or models of their own that look deeper into the answers."""
 
 
 def named_model(name: str, *, quick: bool) -> Made:

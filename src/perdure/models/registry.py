@@ -32,7 +32,7 @@ def resolve(model: str | ChatModel | Model[Any]) -> ChatModel:
 
     Args:
         model: ``"provider:name"`` (kept for the process; the first one of a provider takes about a second, most of it
-            the import of its SDK), ``"demo"``, a pydantic-ai model, or a :class:`ChatModel`, which is returned as it is.
+            the import of its SDK), ``"demo"``, a pydantic-ai model, or a :class:`ChatModel`, returned as it is.
 
     Raises:
         ConfigurationError: not a model, an unknown provider, or its API key is not set.
@@ -49,7 +49,7 @@ def resolve(model: str | ChatModel | Model[Any]) -> ChatModel:
 
         return PydanticAIModel(cast("Model[Any]", model))
     raise ConfigurationError(
-        f'{model!r} is not a model. Write "provider:name", for example {default_model()!r}, or pass a pydantic-ai model.'
+        f'{model!r} is not a model. Write "provider:name", like {default_model()!r}, or pass a pydantic-ai model.'
     )
 
 

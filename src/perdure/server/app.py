@@ -22,6 +22,7 @@ from perdure.server.connection import Connection, refuse
 from perdure.server.http import Routes, raw_path
 from perdure.server.limits import Limits
 from perdure.server.origin import Gate
+from perdure.server.warmup import warm_up
 from perdure.storage.sqlite import SqliteStore
 
 __all__ = ["App"]
@@ -95,6 +96,7 @@ class App:
     async def _run(self) -> AsyncGenerator[None]:
         store = await SqliteStore.open(self.data)
         host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch))
+        self._tasks.spawn(warm_up(self.agents.values()), "warm up")
         try:
             yield
         finally:

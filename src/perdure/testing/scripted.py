@@ -5,7 +5,7 @@ Imports the model contract, ``protocol`` and the moves beside it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
@@ -99,7 +99,7 @@ class ScriptedModel(ChatModel):
         self._steps = [[step] if isinstance(step, Move) else list(step) for step in steps]
         self._calls = 0
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Plays the next step.
 
         Raises:

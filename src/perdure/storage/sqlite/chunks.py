@@ -10,7 +10,7 @@ from perdure.storage.contract import AppendChunks, ChunkSegment, DropChunks, Loa
 __all__ = ["append_chunks", "clear_chunks", "drop_chunks", "load_chunks"]
 
 _APPEND = """
-insert into chunk (turn, position, bodies) select number, ?3, ?4 from turn where agent = ?1 and id = ?2
+insert into chunk (turn, position, bodies) select number, ?, ? from turn where agent = ? and id = ?
 """
 _DROP = "delete from chunk where turn = (select number from turn where agent = ? and id = ?)"
 _CLEAR = "delete from chunk where turn in (select number from turn where agent = ?)"
@@ -28,7 +28,7 @@ def append_chunks(cursor: Cursor, agent: int, operation: AppendChunks) -> None:
         StorageError: no such turn is stored.
         sqlite3.IntegrityError: the log has a segment of that index.
     """
-    cursor.execute(_APPEND, (agent, operation.turn, operation.index, operation.bodies))
+    cursor.execute(_APPEND, (operation.index, operation.bodies, agent, operation.turn))
     if cursor.rowcount != 1:
         raise StorageError(f"no turn {operation.turn!r} is stored")
 

@@ -11,13 +11,13 @@ __all__ = ["append_message", "clear_messages", "load_off_path", "load_path", "mo
 
 _APPEND = """
 insert into message (agent, pos, id, parent, role, at_ms, body)
-select ?1, ?2, ?3, ?4, ?5, ?6, ?7
-where ?4 is null or exists (select 1 from message where agent = ?1 and pos = ?4)
+select ?, ?, ?, ?, ?, ?, ?
+where ? is null or exists (select 1 from message where agent = ? and pos = ?)
 """
 _UPDATE = "update message set body = ? where agent = ? and pos = ?"
 _MOVE = """
-update message set pos = ?3, parent = ?4
-where agent = ?1 and pos = ?2 and (?4 is null or exists (select 1 from message where agent = ?1 and pos = ?4))
+update message set pos = ?, parent = ?
+where agent = ? and pos = ? and (? is null or exists (select 1 from message where agent = ? and pos = ?))
 """
 _ALL = "select pos, id, parent, role, body from message where agent = (select id from agent where key = ?) order by pos"
 _CLEAR = "delete from message where agent = ?"
@@ -33,7 +33,8 @@ def append_message(cursor: Cursor, agent: int, operation: AppendMessage) -> None
         sqlite3.IntegrityError: its id or position is taken, or it follows a later one.
     """
     op = operation
-    cursor.execute(_APPEND, (agent, op.pos, op.id, op.parent, op.role, op.at_ms, op.body))
+    row = (agent, op.pos, op.id, op.parent, op.role, op.at_ms, op.body)
+    cursor.execute(_APPEND, (*row, op.parent, agent, op.parent))
     if cursor.rowcount != 1:
         raise StorageError(f"message {op.id!r} follows position {op.parent}, where no message is stored")
 
@@ -57,7 +58,7 @@ def move_message(cursor: Cursor, agent: int, operation: MoveMessage) -> None:
         sqlite3.IntegrityError: the new position is taken, or comes before the message that it is to follow.
     """
     op = operation
-    cursor.execute(_MOVE, (agent, op.pos, op.to, op.parent))
+    cursor.execute(_MOVE, (op.to, op.parent, agent, op.pos, op.parent, agent, op.parent))
     if cursor.rowcount != 1:
         raise StorageError(f"no message at position {op.pos} can be moved behind position {op.parent}")
 

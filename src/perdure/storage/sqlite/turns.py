@@ -14,13 +14,13 @@ insert into turn (agent, id, status, trigger, request, message_id, opened_ms) va
 """
 _UPDATE = "update turn set status = ? where agent = ? and id = ? and closing is null"
 _CLOSE = """
-update turn set status = ?3, error = ?4, closed_ms = ?5,
-    closing = (select coalesce(max(closing), 0) + 1 from turn where agent = ?1 and closing is not null)
-where agent = ?1 and id = ?2 and closing is null
+update turn set status = ?, error = ?, closed_ms = ?,
+    closing = (select coalesce(max(closing), 0) + 1 from turn where agent = ? and closing is not null)
+where agent = ? and id = ? and closing is null
 """
 _FORGET = f"""
-delete from turn where agent = ?1 and closing <= (
-    select max(closing) - {CLOSED_TURNS_KEPT} from turn where agent = ?1 and closing is not null)
+delete from turn where agent = ? and closing <= (
+    select max(closing) - {CLOSED_TURNS_KEPT} from turn where agent = ? and closing is not null)
 """
 _CLEAR = "delete from turn where agent = ?"
 _COLUMNS = "id, status, trigger, request, message_id, error, opened_ms, closed_ms"
@@ -55,9 +55,10 @@ def close_turn(cursor: Cursor, agent: int, operation: CloseTurn) -> None:
     Raises:
         StorageError: no open turn has that id.
     """
-    cursor.execute(_CLOSE, (agent, operation.id, operation.status, operation.error, operation.at_ms))
-    _require_one(cursor, operation.id)
-    cursor.execute(_FORGET, (agent,))
+    op = operation
+    cursor.execute(_CLOSE, (op.status, op.error, op.at_ms, agent, agent, op.id))
+    _require_one(cursor, op.id)
+    cursor.execute(_FORGET, (agent, agent))
 
 
 def _require_one(cursor: Cursor, turn: str) -> None:

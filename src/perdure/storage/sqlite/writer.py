@@ -88,13 +88,16 @@ class Writer:
     # ── in the thread ──
 
     def _run(self) -> None:
-        going_on = True
-        while going_on:
-            # Whatever came while the last group was committed is the next group; nothing waits for company.
-            taken = [self._queue.get()]
-            taken.extend(self._queue.get() for _ in range(self._queue.qsize()))
-            going_on = None not in taken
-            self._serve([item for item in taken if item is not None])
+        while self._serve_next():
+            pass
+
+    def _serve_next(self) -> bool:
+        """Take everything that waits, or the next thing to come. Gives False after the last."""
+        # Whatever came while the last group was committed is the next group; nothing waits for company.
+        taken = [self._queue.get()]
+        taken.extend(self._queue.get() for _ in range(self._queue.qsize()))
+        self._serve([item for item in taken if item is not None])
+        return None not in taken
 
     def _serve(self, items: list[Write | _Reported]) -> None:
         writes = self._admit(items)

@@ -1,0 +1,18 @@
+"""Every operation and every query of the contract has its function."""
+
+from perdure.storage import contract
+from perdure.storage.sqlite.dispatch import ANSWERS, APPLIES, UNBOUNDED
+
+
+def kinds_of(base: type) -> set[type]:
+    found = {getattr(contract, name) for name in contract.__all__}
+    return {kind for kind in found if isinstance(kind, type) and issubclass(kind, base) and kind is not base}
+
+
+def test_every_operation_of_the_contract_can_be_applied() -> None:
+    assert set(APPLIES) == kinds_of(contract.Operation)
+
+
+def test_every_query_of_the_contract_can_be_answered() -> None:
+    assert set(ANSWERS) == kinds_of(contract.Query)
+    assert set(ANSWERS) >= UNBOUNDED
