@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,15 +28,17 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 class ServerProcess:
     """A server with a data folder. The first start takes a free port; later ones take it again."""
 
-    def __init__(self, target: str, data: Path) -> None:
+    def __init__(self, target: str, data: Path, env: Mapping[str, str] | None = None) -> None:
         """A server that is not running yet.
 
         Args:
             target: The app, like ``examples.assistant:app``.
             data: Folder in which it keeps everything.
+            env: Environment variables beside the test's own.
         """
         self._target = target
         self._data = data
+        self._env = {**os.environ, **(env or {})}
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -70,6 +74,7 @@ class ServerProcess:
                 str(self._data),
             ],
             cwd=ROOT,
+            env=self._env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

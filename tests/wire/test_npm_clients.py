@@ -1,4 +1,4 @@
-"""The published JavaScript clients, installed from npm, against a server process: each case of ``run.mjs`` that is promised.
+"""The JavaScript clients, installed from npm, against a server process: each case of ``run.mjs`` that is promised.
 
 One Node process runs the cases of an area, on first need; each case is a test of its own.
 """
