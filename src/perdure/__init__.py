@@ -19,6 +19,10 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 """
 
 from perdure._version import __version__
+from perdure.agent.base import Agent
+from perdure.agent.callables import callable
+from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.rpc import ReplyStream
 from perdure.agent.think import Think
 from perdure.errors import (
     BadRequest,
@@ -31,6 +35,7 @@ from perdure.errors import (
     ModelUnreachable,
     NewerSchema,
     PerdureError,
+    ReadonlyConnection,
     StorageError,
     StorageInUse,
     ToolError,
@@ -43,10 +48,13 @@ from perdure.server.limits import Limits
 from perdure.tools import Tool, ToolContext, tool
 
 __all__ = [
+    "Agent",
     "App",
     "BadRequest",
     "ChatModel",
     "ConfigurationError",
+    "Connection",
+    "ConnectionRequest",
     "Fenced",
     "Finish",
     "HistoryMessage",
@@ -59,6 +67,8 @@ __all__ = [
     "ModelUnreachable",
     "NewerSchema",
     "PerdureError",
+    "ReadonlyConnection",
+    "ReplyStream",
     "StorageError",
     "StorageInUse",
     "Think",
@@ -69,6 +79,8 @@ __all__ = [
     "UnknownTool",
     "Usage",
     "__version__",
+    "callable",
+    "current_connection",
     "default_model",
     "openai_compatible",
     "tool",

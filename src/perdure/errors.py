@@ -6,6 +6,7 @@
     ├── ConfigurationError      the app, an agent class or a setting is wrong
     │   └── MissingExtra        an optional part is not installed
     ├── BadRequest              what a client sent cannot be used
+    ├── ReadonlyConnection      a connection that may only read asked for a change
     ├── StorageError            what should be kept cannot be kept
     │   ├── StorageInUse        another process has the data folder open
     │   ├── NewerSchema         the data was written by a newer perdure
@@ -35,6 +36,7 @@ __all__ = [
     "ModelUnreachable",
     "NewerSchema",
     "PerdureError",
+    "ReadonlyConnection",
     "StorageError",
     "StorageInUse",
     "ToolError",
@@ -74,6 +76,15 @@ class BadRequest(PerdureError):
     """What a client sent cannot be used. The text is safe to send back."""
 
     code = "bad_request"
+
+
+class ReadonlyConnection(PerdureError):
+    """A connection that may only read asked for a change of the state."""
+
+    code = "readonly"
+
+    def __str__(self) -> str:
+        return "Connection is readonly"
 
 
 class StorageError(PerdureError):

@@ -76,9 +76,8 @@ class Conversation:
         """A connection goes. Turns go on."""
         self._handshake.closed(peer)
 
-    def received(self, peer: PeerId, text: str) -> None:
+    def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
         """A connection sends a frame."""
-        frame = client_frames.parse(text)
         match frame:
             case client_frames.ChatRequest():
                 self._request(peer, frame)

@@ -32,6 +32,10 @@ class Services(Protocol):
         durable."""
         ...
 
+    def hang_up(self, peers: Sequence[PeerId], code: int, reason: str) -> None:
+        """Close these connections, after everything that was sent before."""
+        ...
+
     def write(self, operations: Sequence[Operation]) -> Commit:
         """Store a change of state. What is sent from now on waits until it is durable."""
         ...

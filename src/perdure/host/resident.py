@@ -104,6 +104,9 @@ class Resident:
     def send(self, peers: Sequence[int], frame: str) -> None:
         self._outbox.send(peers, frame)
 
+    def hang_up(self, peers: Sequence[int], code: int, reason: str) -> None:
+        self._outbox.then(lambda: self._bus.hang_up(peers, code, reason))
+
     def write(self, operations: Sequence[Operation]) -> Commit:
         commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
         self._outbox.hold(commit)
