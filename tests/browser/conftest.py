@@ -36,7 +36,9 @@ def find_chromium() -> str:
     pytest.fail("No Chromium found. Install it (sudo apt-get install chromium) or set PERDURE_CHROMIUM.", pytrace=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(
+    scope="module"
+)  # not longer: while it lives its event loop is the thread's, and async tests need theirs
 def browser() -> Iterator[Browser]:
     path = find_chromium()
     with sync_playwright() as playwright:
