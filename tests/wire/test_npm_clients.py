@@ -18,8 +18,8 @@ from tests.support.process import ServerProcess
 
 HERE = Path(__file__).parent
 
-PROMISED = ("chat:", "tool:", "stop", "clear", "tabs: a second tab", "resume:")
-"""Beginnings of the names of the cases that hold so far."""
+NOT_PROMISED = ("client tool:", "approval:", "tabs: an approval")
+"""Beginnings of the names of the cases that the server does not claim to hold: README names what it cannot do yet."""
 
 Verdicts = Callable[[str, str], str]
 
@@ -35,7 +35,7 @@ def promised_cases() -> list[tuple[str, str]]:
     if shutil.which("node") is None:
         return []
     pairs = (line.split("\t") for line in node("--list").stdout.splitlines())
-    return [(area, name) for area, name in pairs if name.startswith(PROMISED)]
+    return [(area, name) for area, name in pairs if not name.startswith(NOT_PROMISED)]
 
 
 CASES = promised_cases()
