@@ -81,9 +81,9 @@ async def _close_left_open(
     operations: list[Operation] = []
     requests = [(turn, _request_of(turn)) for turn in record.open_turns]
     await _read_what_they_need([request for _, request in requests], transcript)
-    for turn, request in requests:
-        if turn.status == "queued":
-            transcript.hold(request.own)
+    waiting = [identifier for turn, request in requests if turn.status == "queued" for identifier in request.own]
+    await transcript.recall_following(waiting)
+    transcript.hold(waiting)
     for turn, request in requests:
         transcript.begin(request.own)
         if failure is not None:

@@ -15,6 +15,7 @@ from perdure.protocol import codec
 from perdure.protocol.messages import Role
 from perdure.storage.contract import (
     Branch,
+    FindFollowing,
     FindMessages,
     LoadAttachments,
     LoadBranch,
@@ -63,6 +64,15 @@ class Archive:
         """
         await self._settled()
         return await self._store.read(FindMessages(self._agent, identifiers))
+
+    async def following(self, positions: Sequence[int]) -> list[MessagePlace]:
+        """Where the messages stand that follow one of those at these positions.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        await self._settled()
+        return await self._store.read(FindFollowing(self._agent, positions))
 
     async def branch(self, leaf: int | None, *, max_bytes: int | None = None, max_rows: int | None = None) -> Branch:
         """The end of the branch whose last message is at ``leaf``; of the active path with ``None``.

@@ -72,8 +72,8 @@ class Transcript(Tree):
 
     @property
     def is_all_here(self) -> bool:
-        """Whether the whole conversation is in memory: nothing is ever missing."""
-        return self._stored == len(self._nodes) and not self.is_windowed and not self._path.bare
+        """Whether the path is in memory as a whole, and there is nothing beside it: nothing is ever missing."""
+        return self._stored == len(self._path.nodes) and not self._path.bare
 
     def unknown(self, identifiers: Iterable[str]) -> list[str]:
         """Those of these messages of which nobody knows whether they are stored: :meth:`recall` them."""
@@ -155,6 +155,20 @@ class Transcript(Tree):
                 break  # damaged, all of it
             self._path.replace(_joined(older, self._path.nodes))
         self._left.update(each for each in wanted if self._path.find(each) is None)
+
+    async def recall_following(self, identifiers: Iterable[str]) -> None:
+        """Know of everything that follows these known messages, on any branch: it moves when they do.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        above = {node.pos: node.id for each in identifiers if (node := self._nodes.get(each)) is not None}
+        while above:
+            places = await self._archive.following(list(above))
+            for place in places:
+                node = self._nodes.setdefault(place.id, Node(place.pos, place.id, None, place.role))
+                node.parent = node.parent or above[place.parent or 0]
+            above = {place.pos: place.id for place in places}
 
     # ── reading ─────────────────────────────────────────────────────
 

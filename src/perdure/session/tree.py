@@ -6,7 +6,7 @@ just now. Does no I/O: it gives operations, the caller writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from perdure.chat.clean import clean_answer
 from perdure.protocol import codec
@@ -112,7 +112,7 @@ class Tree:
         """Add a message after ``parent``; it becomes the leaf.
 
         What followed ``parent`` on the path leaves it and stays in the tree, but for messages that wait for their turn:
-        they follow the new one, unless that waits itself.
+        they follow the new one, unless that waits itself. So do those that follow one that waits.
         """
         node, attached = self._new(identifier, role, text, parent)
         node.waiting = waiting
@@ -172,10 +172,12 @@ class Tree:
         path = self._path
         if path.bytes > self._memory:
             self._drop_oldest()
-        if len(self._nodes) > len(path.nodes) + path.is_windowed:
-            before = self._nodes[path.nodes[0].parent or ""] if path.is_windowed else None
-            kept = [*path.nodes] if before is None else [_place_of(before), *path.nodes]
-            self._nodes = {node.id: node for node in kept}
+        before = self._nodes[path.nodes[0].parent or ""] if path.is_windowed else None
+        kept = len(path.nodes) + (before is not None)
+        if len(self._nodes) > kept or (before is not None and before.loaded):
+            self._nodes = {node.id: node for node in path.nodes}
+            if before is not None:
+                self._nodes[before.id] = _place_of(before)
             self._unchecked = [node for node in self._unchecked if self._nodes.get(node.id) is node]
         path.release()
 
@@ -230,19 +232,37 @@ class Tree:
         """Put ``node`` after its parent, and what waits after ``node``."""
         path = self._path
         index = path.find(node.parent)
+        following = path.nodes[index + 1 :] if index is not None else self._take_branch(node.parent)
         if index is not None:
-            removed = path.truncate(index + 1)
-        else:
-            removed = list(path.nodes)
-            path.replace(self._branch(node.parent))
-        waiting = [] if node.waiting else [follower for follower in removed if follower.waiting]
+            path.truncate(index + 1)
+        carried = [] if node.waiting else _from_first_waiting(following)
         path.append(node)
         operations = [self._appended(node, at_ms)]
-        for follower in waiting:
-            operations.append(self._move(follower, path.nodes[-1].id))
+        for follower in carried:
+            operations += self._move_with_branches(follower, path.nodes[-1].id, carried)
             path.append(follower)
-        if len(removed) > len(waiting):
+        if len(following) > len(carried):
             self._left = self._nodes.keys() - {kept.id for kept in path.nodes}
+        return operations
+
+    def _take_branch(self, upto: str | None) -> list[Node]:
+        """Make the branch that ends with a message the path. Gives what is not on the path any more."""
+        branch = self._branch(upto)
+        kept = {node.id for node in branch}
+        following = [node for node in self._path.nodes if node.id not in kept]
+        self._path.replace(branch)
+        return following
+
+    def _move_with_branches(self, node: Node, parent: str, carried: Sequence[Node]) -> list[Operation]:
+        """Give ``node`` another place; what else follows it refers to its position and gets a new one as well."""
+        operations = [self._move(node, parent)]
+        moved = [node]
+        while moved and len(self._nodes) > len(self._path.nodes):
+            above = moved.pop()
+            for child in [child for child in self._nodes.values() if child.parent == above.id]:
+                if child not in carried:
+                    operations.append(self._move(child, above.id))
+                    moved.append(child)
         return operations
 
     def _appended(self, node: Node, at_ms: int) -> Operation:
@@ -255,6 +275,12 @@ class Tree:
 
     def _pos_of(self, identifier: str | None) -> int | None:
         return None if identifier is None else self._nodes[identifier].pos
+
+
+def _from_first_waiting(following: Sequence[Node]) -> list[Node]:
+    """The messages that wait. One among them that waits no longer, as its turn was cancelled, keeps its place there."""
+    first = next((index for index, node in enumerate(following) if node.waiting), len(following))
+    return list(following[first:])
 
 
 def _kept_form(node: Node) -> tuple[str, tuple[AttachmentRef, ...]]:

@@ -25,6 +25,7 @@ __all__ = [
     "Commit",
     "DeleteValue",
     "DropChunks",
+    "FindFollowing",
     "FindMessages",
     "LoadAgent",
     "LoadAttachments",
@@ -274,6 +275,13 @@ class FindMessages(Query[list[MessagePlace]], frozen=True):
 
     agent: str
     ids: Sequence[str]
+
+
+class FindFollowing(Query[list[MessagePlace]], frozen=True):
+    """The messages that follow one of those at these positions: each begins a branch. Lowest position first."""
+
+    agent: str
+    parents: Sequence[int]
 
 
 class Branch(msgspec.Struct, frozen=True):

@@ -47,6 +47,7 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadPath: branches.load_path,
     contract.LoadOffPath: branches.load_off_path,
     contract.FindMessages: messages.find_messages,
+    contract.FindFollowing: messages.find_following,
     contract.LoadAttachments: attachments.load_attachments,
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
@@ -58,6 +59,7 @@ UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
         contract.LoadPath,
         contract.LoadOffPath,
         contract.FindMessages,
+        contract.FindFollowing,
         contract.LoadAttachments,
         contract.OpenAgents,
     }

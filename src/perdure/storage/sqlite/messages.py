@@ -11,6 +11,7 @@ from perdure.errors import StorageError
 from perdure.storage.contract import (
     AppendMessage,
     AttachmentRef,
+    FindFollowing,
     FindMessages,
     MessagePlace,
     MessageRow,
@@ -23,6 +24,7 @@ __all__ = [
     "COLUMNS",
     "append_message",
     "clear_messages",
+    "find_following",
     "find_messages",
     "move_message",
     "row_of",
@@ -47,9 +49,14 @@ _CLEAR = "delete from message where agent = ?"
 _FIND = """
 select pos, id, parent, role from message where agent = (select id from agent where key = ?) and id in (%s)
 """
+# Messages lie behind those that they follow: of a branch near the end, little has to be looked at.
+_FOLLOWING = """
+select pos, id, parent, role from message
+where agent = (select id from agent where key = ?) and pos > ? and parent in (%s) order by pos
+"""
 
 _MOST_AT_ONCE = 500
-"""Ids that are looked for with one statement."""
+"""Values that are looked for with one statement."""
 
 _references = msgspec.json.Decoder(tuple[AttachmentRef, ...])
 
@@ -108,6 +115,16 @@ def find_messages(cursor: Cursor, query: FindMessages) -> list[MessagePlace]:
         marks = ",".join("?" * len(ids))
         found += [MessagePlace(*row) for row in cursor.execute(_FIND % marks, (query.agent, *ids))]
     return found
+
+
+def find_following(cursor: Cursor, query: FindFollowing) -> list[MessagePlace]:
+    """What follows these messages."""
+    found: list[MessagePlace] = []
+    for start in range(0, len(query.parents), _MOST_AT_ONCE):
+        parents = query.parents[start : start + _MOST_AT_ONCE]
+        statement = _FOLLOWING % ",".join("?" * len(parents))
+        found += [MessagePlace(*row) for row in cursor.execute(statement, (query.agent, min(parents), *parents))]
+    return sorted(found, key=lambda place: place.pos)
 
 
 def row_of(values: tuple[Any, ...]) -> MessageRow:
