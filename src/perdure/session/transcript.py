@@ -123,10 +123,13 @@ class Transcript(Tree):
             older = await self._archive.branch(first.pos, max_bytes=_limit(room))
         if generation != self._generation:
             return
-        branch = _joined(self._adopt(older), branch)
-        await self._make_whole(branch)
+        adopted = self._adopt(older)
+        await self._make_whole(_joined(adopted, branch))
         if generation == self._generation:
             self._reached.add(identifier)
+            path = self._path.nodes
+            if adopted and path and path[0].parent == adopted[-1].id:
+                self._path.replace([*adopted, *path])
 
     async def reach(self, identifiers: Sequence[str], parent: str | None = None) -> None:
         """Read whatever is missing to decide on these messages, and to let something follow ``parent``.
