@@ -52,7 +52,7 @@ async def opened(store: SqliteStore, *, window: int, memory: float) -> tuple[Tra
 # ── opening ─────────────────────────────────────────────────────────
 
 
-@requirement("engine:62", "engine:28")
+@requirement("engine:28")
 async def test_a_long_conversation_opens_as_its_recent_end(store: SqliteStore) -> None:
     await write_line(store, line(100))
     transcript, _ = await opened(store, window=5 * SIZE, memory=20 * SIZE)
