@@ -99,4 +99,6 @@ def _content(payload: str) -> bytes | None:
         content = base64.b64decode(payload, validate=True)
     except (binascii.Error, ValueError):
         return None
-    return content if base64.b64encode(content).decode() == payload else None
+    if len(content) < SMALLEST or base64.b64encode(content).decode() != payload:
+        return None
+    return content
