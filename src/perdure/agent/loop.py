@@ -6,6 +6,7 @@ transcript: what a chunk leads to is the sink's business.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
@@ -132,12 +133,20 @@ async def _run_call(tool: Tool, call: _Call, context: ToolContext, sink: Sink) -
         output = await tool.run(call.input, context)
     except ToolError as error:
         sink.emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": str(error)})
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and _is_stopping():
+            raise
         logger.warning("Tool %s failed in turn %s", tool.name, context.turn_id, exc_info=True)
         text = str(error) or type(error).__name__
         sink.emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": text})
     else:
         sink.emit({"type": "tool-output-available", "toolCallId": call.id, "output": output})
+
+
+def _is_stopping() -> bool:
+    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class _Messages(Sequence[UIMessage]):
