@@ -26,6 +26,8 @@ class Answer:
 
     def open(self) -> None:
         """The stream starts: whoever waits for it is offered it before its first chunk."""
+        if self._discarded:
+            return
         self.opened = True
         for peer in self._handshake.streaming(self._turn.id):
             self._services.send((peer,), frames.resuming(self._turn.id))
@@ -40,6 +42,8 @@ class Answer:
 
     def fail(self, text: str) -> None:
         """The model failed: say so in the stream. The end follows."""
+        if self._discarded:
+            return
         frame = self.stream.frames.error(text, self._turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
 
