@@ -30,6 +30,7 @@ class Connection:
         self._limits = limits
         self._queue: deque[str] = deque()
         self._backlog = 0
+        """Characters in ``_queue``."""
         self._sending = False
         self._closing: tuple[int, str] | None = None
 
@@ -54,13 +55,14 @@ class Connection:
         """Queue a frame."""
         if self._closing is not None:
             return
-        self._backlog += len(frame)
-        if self._backlog > self._limits.backlog:
+        # The frame that goes next may have any size: a large conversation is no slow reader.
+        if self._queue and self._backlog - len(self._queue[0]) > self._limits.backlog:
             logger.warning("Closed a connection that reads too slowly: %d characters wait for it", self._backlog)
             self._queue.clear()
             self.close(CLOSED_SLOW, "The connection reads too slowly; reconnect to go on.")
             return
         self._queue.append(frame)
+        self._backlog += len(frame)
         self._wake()
 
     def close(self, code: int, reason: str) -> None:
@@ -78,13 +80,14 @@ class Connection:
         try:
             while self._queue:
                 frame = self._queue.popleft()
-                await self._send({"type": "websocket.send", "text": frame})
                 self._backlog -= len(frame)
+                await self._send({"type": "websocket.send", "text": frame})
             if self._closing is not None:
                 code, reason = self._closing
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
-        except OSError:
-            # The client went away in mid-frame: the reader is told as well, and ends the connection.
+        except (OSError, RuntimeError):
+            # The client went away in mid-frame, or the server closed the socket by itself for a frame that it does not
+            # take (ASGI servers answer RuntimeError then). The reader is told as well, and ends the connection.
             self._queue.clear()
         finally:
             self._sending = False
