@@ -8,6 +8,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Any
 
 from perdure.agent.live import LiveAgent
@@ -104,6 +105,9 @@ class Resident:
     def send(self, peers: Sequence[int], frame: str) -> None:
         self._outbox.send(peers, frame)
 
+    def hang_up(self, peers: Sequence[int], code: int, reason: str) -> None:
+        self._outbox.then(lambda: self._bus.hang_up(peers, code, reason))
+
     def write(self, operations: Sequence[Operation]) -> Commit:
         commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
         self._outbox.hold(commit)
@@ -119,8 +123,8 @@ class Resident:
             self._outbox.close()
             self._fail(error)
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.spawn(work, f"{name} of {self.key}")
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, call)

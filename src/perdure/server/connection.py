@@ -7,6 +7,7 @@ from collections import deque
 
 from starlette.types import Receive, Send
 
+from perdure.agent.connection import ConnectionRequest
 from perdure.host.bus import Bus
 from perdure.host.tasks import Tasks
 from perdure.protocol.names import Address
@@ -34,17 +35,15 @@ class Connection:
         self._sending = False
         self._closing: tuple[int, str] | None = None
 
-    async def run(self, bus: Bus, address: Address) -> None:
+    async def run(self, bus: Bus, address: Address, request: ConnectionRequest) -> None:
         """Serve the connection until it ends."""
         await self._receive()
         await self._send({"type": "websocket.accept"})
-        peer = bus.attach(address, self)
+        peer = bus.attach(address, self, request)
         try:
             while (message := await self._receive())["type"] == "websocket.receive":
                 text = message.get("text")
-                # The clients' protocol is text only; a binary frame is nothing to it.
-                if text is not None:
-                    bus.post(peer, text)
+                bus.post(peer, text if text is not None else message.get("bytes", b""))
         finally:
             bus.detach(peer)
             self._queue.clear()

@@ -10,12 +10,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from perdure._version import __version__
-from perdure.agent.think import Think
+from perdure.agent.base import Agent
 from perdure.errors import BadRequest, PerdureError
 from perdure.host.bus import Bus
 from perdure.protocol.names import parse_path
+from perdure.server.requests import raw_path
 
-__all__ = ["Routes", "raw_path"]
+__all__ = ["Routes"]
 
 STATIC = Path(__file__).parent / "static"
 
@@ -28,7 +29,7 @@ In a checkout, scripts/serve builds it; the agents are reached at /agents/<class
 class Routes:
     """Answers HTTP requests."""
 
-    def __init__(self, agents: Mapping[str, type[Think]], bus: Bus) -> None:
+    def __init__(self, agents: Mapping[str, type[Agent]], bus: Bus) -> None:
         self._agents = agents
         self._bus = bus
         self._page = StaticFiles(directory=STATIC, html=True) if (STATIC / "index.html").is_file() else None
@@ -70,13 +71,3 @@ class Routes:
         except PerdureError as error:
             return PlainTextResponse(str(error), 503)
         return PlainTextResponse("Not implemented", 404)
-
-
-def raw_path(scope: Scope) -> str:
-    """The path as it stands in the URL, without what the app is mounted under.
-
-    Names of agents are not percent-decoded, so the decoded path that most code looks at will not do.
-    """
-    raw: bytes | None = scope.get("raw_path")
-    path: str = raw.decode("latin-1") if raw is not None else scope["path"]
-    return path.partition("?")[0].removeprefix(scope.get("root_path", ""))
