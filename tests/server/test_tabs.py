@@ -120,7 +120,7 @@ async def test_tabs_that_come_and_go_leave_nothing_behind(serve: Serve) -> None:
 
 async def test_a_tab_that_does_not_read_is_closed_and_the_others_see_everything(serve: Serve) -> None:
     limits = Limits(**SMALL, backlog=256 * KIB)
-    gates = [Gate() for _ in range(40)]
+    gates = [Gate() for _ in range(24)]
     piece = "x" * 64 * KIB
     moves = [move for gate in gates for move in (pause(gate), say(piece))]
     server = await serve(agent(ScriptedModel([moves])), limits=limits, send_buffer=16 * KIB)
