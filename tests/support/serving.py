@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import socket
 from collections.abc import AsyncGenerator, Sequence
@@ -54,12 +55,21 @@ class Serving:
         """An HTTP request with any method."""
         return await self._client.request(method, f"http://127.0.0.1:{self.port}{path}", **options)
 
-    async def raw(self, request: bytes) -> bytes:
-        """Send bytes that no HTTP client would send; gives what comes back until the server closes the connection."""
+    async def raw(self, request: bytes, until: str = "") -> bytes:
+        """Send bytes that no HTTP client would send.
+
+        Args:
+            request: The bytes.
+            until: Pattern that ends the answer. Without one, the server ends it.
+        """
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
+        answer = b""
         async with asyncio.timeout(PATIENCE):
-            answer = await reader.read()
+            while not (until and re.search(until.encode("latin-1"), answer, re.DOTALL)):
+                answer += (piece := await reader.read(65536))
+                if not piece:
+                    break
         writer.close()
         await writer.wait_closed()
         return answer

@@ -17,6 +17,9 @@ __all__ = ["Connection", "refuse"]
 
 logger = logging.getLogger(__name__)
 
+REASON_BYTES = 123
+"""Longest reason of a close frame, in UTF-8 (RFC 6455 §5.5.1)."""
+
 CLOSED_SLOW = 1013
 """Close code for a connection that reads too slowly: clients reconnect and replay."""
 
@@ -96,4 +99,9 @@ async def refuse(receive: Receive, send: Send, code: int, reason: str) -> None:
     """Refuse a WebSocket for good: clients go on retrying after an HTTP error, but not after these close codes."""
     await receive()
     await send({"type": "websocket.accept"})
-    await send({"type": "websocket.close", "code": code, "reason": reason[:120]})
+    await send({"type": "websocket.close", "code": code, "reason": _fitting(reason)})
+
+
+def _fitting(reason: str) -> str:
+    """As much of ``reason`` as a close frame holds."""
+    return reason.encode()[:REASON_BYTES].decode(errors="ignore")
