@@ -21,7 +21,9 @@ Start = Callable[[], Coroutine[Any, Any, Process]]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The data folder."""
-    return tmp_path / "data"
+    path = tmp_path / "data"
+    path.mkdir()
+    return path
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def text_so_far(tab: Tab, request: str) -> str:
 
 
 def check_consistent(messages: list[dict[str, Any]], questions: list[Frame], streamed: str = "") -> None:
-    """The questions are there, whole, once and in order; answers are settled, and the last is a prefix of the stream."""
+    """The questions are there, once and in order; answers are settled, and the last is a prefix of the stream."""
     ids = [message["id"] for message in messages]
     assert len(ids) == len(set(ids)), f"doubled messages: {ids}"
     assert [message for message in messages if message["role"] == "user"] == questions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ from tests.support.tabs import PATIENCE, Tab
 __all__ = ["Process", "process"]
 
 PROJECT = Path(__file__).parents[2]
+
+_numbers = itertools.count(1)
 
 
 class Process:
@@ -80,8 +83,7 @@ class Process:
 @contextlib.asynccontextmanager
 async def process(folder: Path, target: str = "tests.crash.app:app", *options: str) -> AsyncGenerator[Process]:
     """A process that serves ``target`` from ``folder``. It may still be starting: see :meth:`Process.started`."""
-    folder.mkdir(exist_ok=True)
-    errors = folder.parent / f"{folder.name}-{len(list(folder.parent.iterdir()))}.log"
+    errors = folder.parent / f"server-{next(_numbers)}.log"
     with errors.open("wb") as log:
         running = await asyncio.create_subprocess_exec(
             *[sys.executable, "-m", "perdure", "serve", target, "--port", "0", "--data", str(folder), *options],

@@ -8,6 +8,7 @@ import pytest
 
 from tests.crash.conftest import Start
 from tests.crash.consistency import INTERRUPTED, check_consistent, check_goes_on, offered, text_so_far
+from tests.requirements import requirement
 from tests.support import chunks_of, user_message
 
 pytestmark = pytest.mark.anyio
@@ -80,6 +81,7 @@ async def test_killed_with_a_tool_running_the_call_is_an_error_and_is_not_run_ag
     assert len(asked()) == 2
 
 
+@requirement("engine:122")
 async def test_killed_after_a_tool_has_run_its_result_is_kept(start: Start, asked, ran) -> None:
     """The result is durable before the model is asked again, so it is there once the next step has begun."""
     server = await start()

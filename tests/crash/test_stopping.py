@@ -10,8 +10,8 @@ import pytest
 
 from tests.crash.conftest import Start
 from tests.crash.consistency import INTERRUPTED, check_consistent, check_goes_on, offered, text_so_far
-from tests.support import user_message
 from tests.crash.process import process
+from tests.support import user_message
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import re
 import socket
-import socket
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
