@@ -87,6 +87,18 @@ async def test_without_a_limit_everything_is_held(store: SqliteStore) -> None:
     assert len(await transcript.history("m099")) == 100
 
 
+async def test_a_large_question_is_sent_with_its_answer(chat: Chat) -> None:
+    small = await chat.reopened(window=1_000)
+    small.append("u0", None)
+    small.append("u1", "u0", text="x" * 5_000)
+    assert small.path == ["u1"]
+    small.answer("a1", "u1")
+    assert small.path == ["u1", "a1"], "a picture does not vanish because somebody answered"
+    assert (await small.reopened(window=1_000)).path == ["u1", "a1"]
+    small.append("u2", "a1")
+    assert small.path == ["a1", "u2"]
+
+
 # ── growing ─────────────────────────────────────────────────────────
 
 
@@ -261,8 +273,9 @@ async def test_cutting_back_to_a_message_whose_attachment_is_not_held_brings_it_
     text = with_file("u1", b"p" * 40_000)
     chat.write(chat.transcript.append("u1", "user", text, None, 1))
     chat.answer("a1", "u1", {"type": "text", "text": "x" * 50_000})
+    chat.append("u2", "a1")
     chat.transcript.shrink()
-    assert chat.path == ["a1"]
+    assert chat.path == ["a1", "u2"]
     assert chat.transcript.lacks("u1")
     await chat.transcript.reach(["u1"], "u1")
     chat.answer("a2", "u1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -90,8 +91,7 @@ class Host:
         """Stop. Running turns stay open in the store; the next start finds them."""
         residents = list(self._residents.values())
         self._residents.clear()
-        for resident in residents:
-            await resident.close()
+        await asyncio.gather(*(resident.close() for resident in residents))
         await self._tasks.close()
 
     def _resident(self, address: Address) -> Resident:

@@ -5,14 +5,14 @@ Both are kept ready as lists, so that a turn costs slices and a join however lon
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perdure.chat.shorten import may_be_cut, settled_count, shorten
 from perdure.models.contract import HistoryMessage
 from perdure.protocol.messages import UIMessage
 from perdure.session.node import Node
 
-__all__ = ["Path", "as_old"]
+__all__ = ["Path", "as_old", "must_send"]
 
 
 class Path:
@@ -22,7 +22,7 @@ class Path:
         """An empty path.
 
         Args:
-            window: Most bytes that clients are sent; the newest message is sent however large it is.
+            window: Most bytes that clients are sent (see :func:`must_send`).
         """
         self._window = window
         self.nodes: list[Node] = []
@@ -163,19 +163,26 @@ class Path:
         self._bare += node.message is None
 
     def _slide(self) -> None:
-        """Send as much as fits, and at least the newest message."""
-        nodes, last = self.nodes, len(self.nodes) - 1
-        while self._sent > self._window and self._start < last:
+        """Send as much as fits, and at least what must be sent."""
+        nodes, latest = self.nodes, len(self.nodes) - must_send(self.nodes)
+        while self._sent > self._window and self._start < latest:
             self._sent -= nodes[self._start].size
             if nodes[self._start].references:
                 self._passed.append(nodes[self._start])
             self._start += 1
         while self._start > 0:
             node = nodes[self._start - 1]
-            if node.message is None or (self._sent + node.size > self._window and self._start <= last):
+            if node.message is None or (self._sent + node.size > self._window and self._start <= latest):
                 break
             self._sent += node.size
             self._start -= 1
+
+
+def must_send(branch: Sequence[Node]) -> int:
+    """How many messages at the end of a branch clients are sent however large they are: the newest one, and the question
+    that it answers. A picture is not to vanish because somebody answered."""
+    answered = len(branch) > 1 and branch[-1].role == "assistant" and branch[-2].role == "user"
+    return 2 if answered else min(len(branch), 1)
 
 
 def as_old(entry: HistoryMessage) -> HistoryMessage:

@@ -20,7 +20,7 @@ from perdure.protocol import codec
 from perdure.protocol.messages import UIMessage
 from perdure.session.archive import Archive
 from perdure.session.node import Node
-from perdure.session.path import as_old
+from perdure.session.path import as_old, must_send
 from perdure.session.tree import MEMORY, WINDOW, Tree
 from perdure.storage.contract import AgentRecord, Branch, MessageRow, Operation
 
@@ -269,14 +269,12 @@ class Transcript(Tree):
 
     def _to_send(self, branch: Sequence[Node]) -> list[Node]:
         """The end of a branch that fits the window."""
-        nodes: list[Node] = []
-        size = 0
-        for node in reversed(branch):
-            size += node.size
-            if nodes and size > self._window:
-                break
-            nodes.append(node)
-        return nodes
+        count = must_send(branch)
+        size = sum(node.size for node in branch[len(branch) - count :])
+        while count < len(branch) and size + branch[-count - 1].size <= self._window:
+            count += 1
+            size += branch[-count].size
+        return list(branch[len(branch) - count :])
 
 
 def _limit(budget: float) -> int | None:

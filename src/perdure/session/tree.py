@@ -50,9 +50,10 @@ class Tree:
         """An empty tree.
 
         Args:
-            window: Most bytes that clients are sent.
-            memory: Most bytes that are held when no turn is open; infinite for no limit. The newest message is sent and
-                held in any case.
+            window: Most bytes that clients are sent, but for the newest message and the question that it answers, which
+                they are sent in any case.
+            memory: Most bytes that are held when no turn is open; infinite for no limit. The newest message is held in
+                any case.
             stored: How many messages are stored.
             next_pos: Position of the next message.
         """
