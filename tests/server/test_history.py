@@ -133,7 +133,7 @@ async def test_a_message_of_twenty_megabytes_is_stored_byte_for_byte(serve: Serv
         '{ "id":"u-big", "role":"user",\n "parts":[{"text":"' + "☃🌍é\\n" * 1_700_000 + '","type":"text"}], "x":1.50}'
     )
     assert len(text.encode()) > 18 * MB
-    server = await serve(agent(ScriptedModel([say("Long."), say("Next.")])))
+    server = await serve(agent(ScriptedModel([say("Long."), say("Next.")])), limits=WIDE)
     tab, other = await server.tab(), await server.tab()
     await tab.send(chat_request("r1", f'{{"messages":[{text}]}}'))
     assert (await tab.done("r1"))["outcome"] == "completed"
@@ -148,7 +148,7 @@ async def test_a_message_of_twenty_megabytes_is_stored_byte_for_byte(serve: Serv
     assert (await late.done("r2"))["outcome"] == "completed"
     await server.stop()
 
-    again = await serve(agent(ScriptedModel([])))
+    again = await serve(agent(ScriptedModel([])), limits=WIDE)
     assert (await again.get("/agents/agent/room/get-messages")).text.startswith(f"[{text},")
 
 

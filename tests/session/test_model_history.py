@@ -42,7 +42,7 @@ async def with_tools(chat: Chat, count: int) -> None:
 CUT = len("r" * 500 + "... [truncated 400 chars]")
 
 
-@requirement("engine:59", "fault:PS-01")
+@requirement("engine:59")
 async def test_old_outputs_are_cut_in_what_the_model_sees_and_whole_in_what_is_stored(chat: Chat) -> None:
     await with_tools(chat, 10)
     shown = await chat.transcript.history("a9")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -298,7 +299,6 @@ async def test_a_missing_attachment_leaves_a_file_without_content(
 
 def with_sqlite(store: SqliteStore, *statements: str, values: Sequence[Any] = ()) -> None:
     """Tamper with the file."""
-    import sqlite3
 
     connection = sqlite3.connect(store.path, isolation_level=None)
     for statement in statements:
