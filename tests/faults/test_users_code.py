@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perdure import ChatModel, Finish, ModelRequest, tool
+from perdure import Agent, ChatModel, Connection, Finish, ModelRequest, tool
 from perdure.models.contract import ModelEvent
 from perdure.testing import Gate, ScriptedModel, call, chunk, fail, pause, say, strict_provider_errors
 from tests.support import ErrorLog, Serve, Tab, agent, chunks_of
@@ -203,3 +203,46 @@ async def test_chunks_that_are_made_without_a_pause_do_not_keep_others_waiting_f
     gate.open()
     await tab.done("r1")
     assert len(chunks_of(tab.frames, "r1")) == len(deltas) + 6
+
+
+async def test_a_class_that_fails_to_greet_a_connection_closes_it_and_serves_the_others(
+    serve: Serve, log: ErrorLog
+) -> None:
+    def is_readonly(self: object, connection: Connection) -> bool:
+        if connection.request.query.get("broken"):
+            raise RuntimeError("password is hunter2")
+        return False
+
+    server = await serve(agent(ScriptedModel([say("Hello."), say("Next.")]), is_readonly=is_readonly))
+    tab = await server.tab()
+    broken = await server.connect("/agents/agent/room?broken=1")
+    code, reason = await broken.ended()
+    assert code == 1011
+    assert "hunter2" not in reason
+    await goes_on(tab)
+    log.expect("An event of the agent agent/room failed")
+
+
+async def test_a_connection_is_closed_with_a_reason_of_any_length(serve: Serve) -> None:
+    def on_connect(self: object, connection: Connection) -> None:
+        connection.close(4000, "é" * 500)
+
+    server = await serve(agent(ScriptedModel([]), on_connect=on_connect))
+    tab = await server.tab()
+    code, reason = await tab.ended()
+    assert code == 4000
+    assert reason == "é" * 61
+
+
+async def test_an_agent_that_does_not_chat_has_no_messages(serve: Serve) -> None:
+    class Counter(Agent):
+        pass
+
+    server = await serve(Counter)
+    response = await server.get("/agents/counter/one/get-messages")
+    assert (response.status_code, response.text) == (404, "Not implemented")
+    tab = await server.tab("one", "counter")
+    await tab.ask("r1", "Hi")
+    await tab.send({"type": "cf_agent_chat_clear"})
+    await tab.opened()
+    assert "cf_agent_chat_messages" not in tab.kinds()
