@@ -86,7 +86,7 @@ class Connection:
                 await self._send({"type": "websocket.send", "text": frame})
             if self._closing is not None:
                 code, reason = self._closing
-                await self._send({"type": "websocket.close", "code": code, "reason": reason})
+                await self._send({"type": "websocket.close", "code": code, "reason": _fitting(reason)})
         except (OSError, RuntimeError):
             # The client went away in mid-frame, or the server closed the socket by itself for a frame that it does not
             # take (ASGI servers answer RuntimeError then). The reader is told as well, and ends the connection.

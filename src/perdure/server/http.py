@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from perdure._version import __version__
 from perdure.agent.base import Agent
+from perdure.agent.think import Think
 from perdure.errors import BadRequest, PerdureError
 from perdure.host.bus import Bus
 from perdure.protocol.names import parse_path
@@ -68,9 +69,10 @@ class Routes:
             route = parse_path(path)
             if route is None:
                 return PlainTextResponse("Not Found", 404)
-            if route.address.kind not in self._agents:
+            kind = self._agents.get(route.address.kind)
+            if kind is None:
                 return PlainTextResponse("Invalid request", 400)
-            if route.tail and route.tail[-1] == "get-messages":
+            if route.tail and route.tail[-1] == "get-messages" and issubclass(kind, Think):
                 messages = await self._bus.call(route.address, "get-messages")
                 return Response(messages, media_type="application/json", headers={"cache-control": "no-store"})
         except BadRequest as error:
