@@ -40,7 +40,8 @@ class Outbox:
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
-        self._queue.append(commit)
+        if not self._closed:
+            self._queue.append(commit)
         commit.add_done_callback(self._drain)
 
     def close(self) -> None:
@@ -48,16 +49,22 @@ class Outbox:
         self._closed = True
         self._queue.clear()
 
-    def _drain(self, _: Commit) -> None:
+    def _drain(self, commit: Commit) -> None:
+        # Looked at in any case, or the event loop complains of failures that came after the first.
+        _failure_of(commit)
         while self._queue:
             entry = self._queue[0]
             if isinstance(entry, tuple):
                 self._send(*entry)
             elif not entry.done():
                 return
-            elif not entry.cancelled() and (error := entry.exception()) is not None:
+            elif (error := _failure_of(entry)) is not None:
                 self.close()
                 self._failed(error)
                 return
             if self._queue:
                 self._queue.popleft()
+
+
+def _failure_of(commit: Commit) -> BaseException | None:
+    return None if commit.cancelled() else commit.exception()
