@@ -20,6 +20,7 @@ from perdure.agent.think import Think
 from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
 from perdure.errors import ConfigurationError, ReadonlyConnection
+from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
@@ -88,6 +89,7 @@ class LiveAgent:
         connection.protocol = self.agent.sends_protocol_messages(connection)
         state = self.state.text()
         self._connections[peer] = connection
+        emit("connect", connectionId=connection.id)
         if self.conversation is not None:
             self.conversation.connected(peer)
         if connection.protocol:
@@ -119,6 +121,7 @@ class LiveAgent:
             return
         if self.conversation is not None:
             self.conversation.disconnected(peer)
+        emit("disconnect", connectionId=connection.id)
         self._call(Agent.on_close, connection, connection)
 
     def _greet(self, connection: Connection, state: str | None) -> None:
@@ -143,6 +146,7 @@ class LiveAgent:
 
     def _state_changed(self, frame: str, source: Connection | None) -> None:
         self._services.send(connections_for(self.connections, source), frame)
+        emit("state:update")
         self._call(Agent.on_state_changed, source, self.state.value(), source)
 
     def _answer(self, connection: Connection, request: client_frames.RpcRequest) -> None:
@@ -150,6 +154,7 @@ class LiveAgent:
             method = wire_method(self.agent, request.method)
         except LookupError as error:
             connection.send(frames.rpc_error(request.id, error.args[0]))
+            emit("rpc:error", method=request.method, error=error.args[0])
             return
         self._services.spawn(answer_call(method, connection, request), f"call {request.method}")
 

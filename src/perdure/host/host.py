@@ -13,6 +13,7 @@ from perdure.host.bus import Bus
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
+from perdure.observability import Events, Scope
 from perdure.protocol.names import Address
 from perdure.storage.contract import Store
 
@@ -24,7 +25,14 @@ logger = logging.getLogger(__name__)
 class Host:
     """Runs agents: wakes them when something happens to them."""
 
-    def __init__(self, kinds: Mapping[str, type[Agent]], store: Store, bus: Bus, placement: Placement) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[str, type[Agent]],
+        store: Store,
+        bus: Bus,
+        placement: Placement,
+        events: Events | None = None,
+    ) -> None:
         """A host without agents yet.
 
         Args:
@@ -32,14 +40,21 @@ class Host:
             store: Where agents are kept.
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
+            events: Who is told of what happens to them. Default: nobody.
         """
         self._kinds = kinds
         self._store = store
         self._bus = bus
         self._placement = placement
+        self._events = events if events is not None else Events()
         self._residents: dict[str, Resident] = {}
         self._tasks = Tasks()
         bus.serve(self)
+
+    @property
+    def in_memory(self) -> int:
+        """How many agents are in memory."""
+        return len(self._residents)
 
     def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None:
         """A connection comes."""
@@ -88,9 +103,10 @@ class Host:
         if resident is None:
             epoch = self._placement.epoch_of(address.key)
             assert epoch is not None, f"{address.key} belongs to another process"
-            resident = Resident(address.key, self._store, epoch, self._bus, self._drop)
-            self._residents[address.key] = resident
             kind = self._kinds[address.kind]
+            scope = Scope(agent=kind.__name__, name=address.name, key=address.key, events=self._events)
+            resident = Resident(scope, self._store, epoch, self._bus, self._drop)
+            self._residents[address.key] = resident
             resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services))
         return resident
 
