@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from starlette import types as asgi
+
 from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
@@ -19,6 +21,7 @@ from perdure.agent.shared_state import STATE, SharedState, connections_for
 from perdure.agent.think import Think
 from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
+from perdure.agent.web import answer_request
 from perdure.errors import ConfigurationError, ReadonlyConnection
 from perdure.observability import emit
 from perdure.protocol import client_frames
@@ -123,6 +126,10 @@ class LiveAgent:
             self.conversation.disconnected(peer)
         emit("disconnect", connectionId=connection.id)
         self._call(Agent.on_close, connection, connection)
+
+    async def requested(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """An HTTP request comes: the application answers it."""
+        await answer_request(self.agent, scope, receive, send)
 
     def _greet(self, connection: Connection, state: str | None) -> None:
         if self.agent.send_identity_on_connect:

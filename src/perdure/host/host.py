@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from starlette import types as asgi
+
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.live import LiveAgent
@@ -13,7 +15,7 @@ from perdure.host.bus import Bus
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
-from perdure.observability import Events, Scope
+from perdure.observability import Events, Scope, within
 from perdure.protocol.names import Address
 from perdure.storage.contract import Store
 
@@ -85,10 +87,18 @@ class Host:
         """
         if method != "get-messages":
             raise BadRequest(f"An agent has no method {method!r:.60}.")
-        agent = await self._resident(address).agent()
-        if agent is None:
-            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        _, agent = await self._awake(address)
         return await agent.chat.stored_messages()
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Let an agent answer an HTTP request.
+
+        Raises:
+            StorageError: the agent could not be woken.
+        """
+        resident, agent = await self._awake(address)
+        with within(resident.scope):
+            await agent.requested(scope, receive, send)
 
     async def close(self) -> None:
         """Stop. Running turns stay open in the store; the next start finds them."""
@@ -97,6 +107,13 @@ class Host:
         for resident in residents:
             await resident.close()
         await self._tasks.close()
+
+    async def _awake(self, address: Address) -> tuple[Resident, LiveAgent]:
+        resident = self._resident(address)
+        agent = await resident.agent()
+        if agent is None:
+            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        return resident, agent
 
     def _resident(self, address: Address) -> Resident:
         resident = self._residents.get(address.key)
