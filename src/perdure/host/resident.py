@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 
 from perdure.agent.live import LiveAgent
@@ -16,7 +16,7 @@ from perdure.agent.services import Timer
 from perdure.host.bus import Bus
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
-from perdure.observability import Scope, within
+from perdure.observability import Scope, current_scope, within
 from perdure.storage.contract import Commit, Operation, Store
 
 __all__ = ["Resident"]
@@ -128,6 +128,10 @@ class Resident:
             self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        # The work is this agent's, whoever asked for it: also in the context of another agent's code.
+        if context is None:
+            context = copy_context()
+        context.run(current_scope.set, self.scope)
         self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
