@@ -31,8 +31,8 @@ SLOW = 1013
 TRANSPORT = "perdure.transport"
 """Name of the ASGI extension of servers that can cut a connection: ``{"abort": callable}``."""
 
-MAX_REASON_BYTES = 123
-"""What fits into a close frame."""
+REASON_BYTES = 123
+"""Longest reason of a close frame, in UTF-8 (RFC 6455 §5.5.1)."""
 
 
 class Connection:
@@ -46,6 +46,7 @@ class Connection:
         self._limits = limits
         self._queue: deque[str] = deque()
         self._backlog = 0
+        """Characters in ``_queue``."""
         self._reader: asyncio.Task[Any] | None = None
         self._writer: asyncio.Task[Any] | None = None
         self._sending = False
@@ -95,13 +96,14 @@ class Connection:
         """Queue a frame."""
         if self._closing is not None:
             return
-        self._backlog += len(frame)
-        if self._backlog > self._limits.backlog:
+        # The frame that goes next may have any size: a large conversation is no slow reader.
+        if self._queue and self._backlog - len(self._queue[0]) > self._limits.backlog:
             logger.warning("Closed a connection that reads too slowly: %d characters wait for it", self._backlog)
             self._queue.clear()
             self.close(SLOW, "The connection reads too slowly; reconnect to go on.")
             return
         self._queue.append(frame)
+        self._backlog += len(frame)
         self._wake()
 
     def close(self, code: int, reason: str) -> None:
@@ -121,12 +123,13 @@ class Connection:
         try:
             while self._queue:
                 frame = self._queue.popleft()
-                await self._send({"type": "websocket.send", "text": frame})
                 self._backlog -= len(frame)
+                await self._send({"type": "websocket.send", "text": frame})
             if self._closing is not None:
                 await self._send(_close_frame(*self._closing))
-        except OSError:
-            # The client went away in mid-frame: the reader is told as well, and ends the connection.
+        except (OSError, RuntimeError):
+            # The client went away in mid-frame, or the server closed the socket by itself for a frame that it does not
+            # take (ASGI servers answer RuntimeError then). The reader is told as well, and ends the connection.
             self._queue.clear()
         finally:
             self._sending = False
@@ -154,7 +157,7 @@ async def refuse(receive: Receive, send: Send, code: int, reason: str) -> None:
 
 
 def _close_frame(code: int, reason: str) -> dict[str, Any]:
-    cut = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
+    cut = reason.encode()[:REASON_BYTES].decode(errors="ignore")
     return {"type": "websocket.close", "code": code, "reason": cut}
 
 
