@@ -167,5 +167,5 @@ class Pages:
 
 
 def _unavailable(error: PerdureError) -> Response:
-    logger.error("A request could not be answered: %s", error)
+    logger.warning("A request could not be answered: %s", error)
     return PlainTextResponse("The agent cannot be reached at the moment.", 503)
