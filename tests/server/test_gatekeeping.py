@@ -100,9 +100,7 @@ async def test_a_hook_that_says_nothing_lets_in(tmp_path: Path, is_async: bool) 
     ],
 )
 @requirement("protocol:16")
-async def test_a_refused_socket_is_accepted_and_closed(
-    tmp_path: Path, refusal: Any, code: int, reason: str
-) -> None:
+async def test_a_refused_socket_is_accepted_and_closed(tmp_path: Path, refusal: Any, code: int, reason: str) -> None:
     async with guarded(tmp_path, on_before_connect=lambda request: refusal) as server:
         tab = await server.tab(agent="door")
         assert await tab.ended() == (code, reason)
