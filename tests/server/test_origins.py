@@ -26,7 +26,9 @@ async def close_code(server: Serving, host: str = "127.0.0.1", **options: object
     return None
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "file://"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "file://"]
+)
 async def test_pages_from_elsewhere_are_refused(serve: Serve, origin: str) -> None:
     server = await serve(agent(ScriptedModel([])))
     assert await status(server, Origin=origin) == 403
@@ -82,7 +84,9 @@ async def test_a_refused_request_wakes_no_agent(serve: Serve) -> None:
     assert await close_code(server, origin="https://evil.example") == 4403
 
 
-@pytest.mark.parametrize("value", [b"http://[", b"http://[::1", b"\xe9" * 200, b"http://" + b"x" * 2000, b"", b"http://a:b:c"])
+@pytest.mark.parametrize(
+    "value", [b"http://[", b"http://[::1", b"\xe9" * 200, b"http://" + b"x" * 2000, b"", b"http://a:b:c"]
+)
 async def test_origins_and_hosts_that_make_no_sense_are_refused(serve: Serve, value: bytes) -> None:
     server = await serve(agent(ScriptedModel([say("Hello.")])))
     for host, origin in ((b"localhost", value), (value, b"http://localhost")):
