@@ -204,8 +204,9 @@ async def test_a_body_that_is_too_large_is_refused(tmp_path: Path, announced: bo
 
     class Taking(Agent):
         async def on_request(self, request: Any) -> Response:
+            nonlocal taken
             async for chunk in request.stream():
-                taken.append(len(chunk))
+                taken += [len(chunk)]
             return Response()
 
     async def in_parts() -> Any:

@@ -1,4 +1,4 @@
-"""Clients that take too much: too many frames, too many connections, frames that the server itself would let through."""
+"""Clients that take too much: too many frames, too many connections, frames that are too large."""
 
 import asyncio
 import json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -50,7 +51,9 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
         with tool_span(call.tool, call.id, call.input) as span:
             output = await _decide(request)
             span.returned(output)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and _is_stopping():
+            raise
         if not isinstance(error, ToolError):
             logger.warning("Tool %s failed in turn %s", call.tool, request.job.turn_id, exc_info=True)
         text = str(error) or type(error).__name__
@@ -93,7 +96,7 @@ async def _execute(request: Request) -> Any:
 
 
 def _result(
-    request: Request, began: float, *, success: bool, output: Any = None, error: Exception | None = None
+    request: Request, began: float, *, success: bool, output: Any = None, error: BaseException | None = None
 ) -> ToolCallResult:
     return ToolCallResult(
         request_id=request.job.turn_id,
@@ -105,3 +108,9 @@ def _result(
         error=error,
         duration_ms=(time.perf_counter() - began) * 1000,
     )
+
+
+def _is_stopping() -> bool:
+    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

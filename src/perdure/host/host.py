@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -104,8 +105,7 @@ class Host:
         """Stop. Running turns stay open in the store; the next start finds them."""
         residents = list(self._residents.values())
         self._residents.clear()
-        for resident in residents:
-            await resident.close()
+        await asyncio.gather(*(resident.close() for resident in residents))
         await self._tasks.close()
 
     async def _awake(self, address: Address) -> tuple[Resident, LiveAgent]:

@@ -56,15 +56,18 @@ class Outbox:
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
-        self._queue.append(commit)
-        commit.add_done_callback(self._drain)
+        if not self._closed:
+            self._queue.append(commit)
+            commit.add_done_callback(self._drain)
 
     def close(self) -> None:
         """Forget what was not sent."""
         self._closed = True
         self._queue.clear()
 
-    def _drain(self, _: Commit) -> None:
+    def _drain(self, commit: Commit) -> None:
+        if not commit.cancelled():
+            commit.exception()  # one that follows an earlier failure is not looked at below, and yet is known
         while self._queue:
             entry = self._queue[0]
             if isinstance(entry, asyncio.Future):
