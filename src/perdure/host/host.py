@@ -76,9 +76,8 @@ class Host:
 
     async def close(self) -> None:
         """Stop. Running turns stay open in the store; the next start finds them."""
-        residents = list(self._residents.values())
-        self._residents.clear()
-        for resident in residents:
+        while self._residents:
+            _, resident = self._residents.popitem()
             await resident.close()
         await self._tasks.close()
 

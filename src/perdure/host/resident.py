@@ -45,9 +45,11 @@ class Resident:
         self._mailbox: deque[Callable[[LiveAgent], None]] = deque()
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
-        self._timers: set[asyncio.TimerHandle] = set()
+        self._timers: dict[_Timer, None] = {}
         self._last_commit: Commit | None = None
         self._ready = asyncio.Event()
+        self._over = False
+        """Whether it was closed or has failed."""
 
     # ── events ──────────────────────────────────────────────────────
 
@@ -69,10 +71,13 @@ class Resident:
 
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        for timer in self._timers:
-            timer.cancel()
         await self._tasks.close()
+        self._over = True
         self._outbox.close()
+        for timer in list(self._timers):
+            timer.cancel()
+        # Closed before it began to wake: who waits for it is told that it will not come.
+        self._ready.set()
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
         try:
@@ -95,6 +100,10 @@ class Resident:
             logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._outbox.close()
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._dropped(self)
         self._bus.hang_up(list(self.peers), 1011, "The agent could not be served. See the server's log.")
@@ -105,25 +114,34 @@ class Resident:
         self._outbox.send(peers, frame)
 
     def write(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit = self._hand_over(operations)
         self._outbox.hold(commit)
         return commit
 
     def checkpoint(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit = self._hand_over(operations)
         commit.add_done_callback(self._checked)
         return commit
 
+    def _hand_over(self, operations: Sequence[Operation]) -> Commit:
+        if self._over:
+            # After a failed write the next one to wake goes on from what is stored. What this one still has to say
+            # builds on what is not, and must not get in between.
+            commit: Commit = asyncio.get_running_loop().create_future()
+            commit.cancel()
+            return commit
+        self._last_commit = self._store.write(self.key, self._epoch, operations)
+        return self._last_commit
+
     def _checked(self, commit: Commit) -> None:
         if not commit.cancelled() and (error := commit.exception()) is not None:
-            self._outbox.close()
             self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.spawn(work, f"{name} of {self.key}")
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(seconds, call)
+        return _Timer(self._timers, seconds, call)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -134,3 +152,21 @@ class Resident:
     async def settled(self) -> None:
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.shield(self._last_commit)
+
+
+class _Timer:
+    """A call that is due later; in ``timers`` until it was made or called off."""
+
+    def __init__(self, timers: dict[_Timer, None], seconds: float, call: Callable[[], None]) -> None:
+        self._timers = timers
+        self._call = call
+        self._handle = asyncio.get_running_loop().call_later(seconds, self._ring)
+        timers[self] = None
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+        self._timers.pop(self, None)
+
+    def _ring(self) -> None:
+        self._timers.pop(self, None)
+        self._call()
