@@ -8,7 +8,7 @@ import asyncio
 import os
 
 from benchmarks.mock_model import MockModel
-from perdure import App, Think, openai_compatible, tool
+from perdure import App, ReplyStream, Think, callable, openai_compatible, tool
 
 
 @tool
@@ -36,9 +36,35 @@ class BenchAgent(Think):
     model = MockModel()
     system_prompt = "You are a deterministic benchmark agent."
     max_steps = 64
+    initial_state = {"count": 0}
 
     def get_tools(self):
         return [add, slow, boom]
+
+    @callable
+    def ping(self) -> str:
+        return "pong"
+
+    @callable
+    def sum(self, a: int, b: int) -> int:
+        return a + b
+
+    @callable
+    def fail(self, message: str) -> None:
+        raise RuntimeError(message)
+
+    @callable
+    def increment(self, by: int) -> int:
+        state = self.state
+        state["count"] += by
+        self.set_state(state)
+        return state["count"]
+
+    @callable
+    def count_to(self, stream: ReplyStream, n: int) -> None:
+        for i in range(1, n + 1):
+            stream.send(i)
+        stream.end(n)
 
 
 class BenchHttpAgent(BenchAgent):

@@ -19,7 +19,27 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 """
 
 from perdure._version import __version__
+from perdure.agent.base import Agent
+from perdure.agent.callables import callable
+from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.rpc import ReplyStream
 from perdure.agent.think import Think
+from perdure.agent.turn_config import (
+    ChatErrorContext,
+    ChatResponse,
+    StepConfig,
+    StepContext,
+    StepResult,
+    ToolCallContext,
+    ToolCallDecision,
+    ToolCallResult,
+    TurnConfig,
+    TurnContext,
+    TurnResult,
+    allow,
+    block,
+    substitute,
+)
 from perdure.errors import (
     BadRequest,
     ConfigurationError,
@@ -29,11 +49,15 @@ from perdure.errors import (
     ModelError,
     ModelRejected,
     ModelUnreachable,
+    NestedTurn,
     NewerSchema,
     PerdureError,
+    ReadonlyConnection,
     StorageError,
     StorageInUse,
     ToolError,
+    TurnError,
+    TurnFailed,
     UnknownTool,
 )
 from perdure.models.contract import ChatModel, Finish, HistoryMessage, ModelRequest, ToolSpec, Usage
@@ -43,10 +67,15 @@ from perdure.server.limits import Limits
 from perdure.tools import Tool, ToolContext, tool
 
 __all__ = [
+    "Agent",
     "App",
     "BadRequest",
+    "ChatErrorContext",
     "ChatModel",
+    "ChatResponse",
     "ConfigurationError",
+    "Connection",
+    "ConnectionRequest",
     "Fenced",
     "Finish",
     "HistoryMessage",
@@ -57,19 +86,38 @@ __all__ = [
     "ModelRejected",
     "ModelRequest",
     "ModelUnreachable",
+    "NestedTurn",
     "NewerSchema",
     "PerdureError",
+    "ReadonlyConnection",
+    "ReplyStream",
+    "StepConfig",
+    "StepContext",
+    "StepResult",
     "StorageError",
     "StorageInUse",
     "Think",
     "Tool",
+    "ToolCallContext",
+    "ToolCallDecision",
+    "ToolCallResult",
     "ToolContext",
     "ToolError",
     "ToolSpec",
+    "TurnConfig",
+    "TurnContext",
+    "TurnError",
+    "TurnFailed",
+    "TurnResult",
     "UnknownTool",
     "Usage",
     "__version__",
+    "allow",
+    "block",
+    "callable",
+    "current_connection",
     "default_model",
     "openai_compatible",
+    "substitute",
     "tool",
 ]

@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
+from perdure.agent.driving import Driving
+from perdure.agent.room import Room
 from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
+from perdure.agent.turn import Turn
 from perdure.agent.turns import Failure, Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
 from perdure.chat.reconcile import Changes, reconcile
@@ -48,7 +51,10 @@ class Conversation:
         self._services = services
         self._transcript = transcript
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
-        self._turns = Turns(think, services, transcript, self._handshake, failure, finished)
+        self._room = Room(think, services, transcript, self._handshake)
+        self._turns = Turns(self._room, failure, finished)
+        self.driving = Driving(self._room, self._turns)
+        """Turns and messages that the server's own code asks for."""
 
     # ── reading ─────────────────────────────────────────────────────
 
@@ -76,16 +82,15 @@ class Conversation:
         """A connection goes. Turns go on."""
         self._handshake.closed(peer)
 
-    def received(self, peer: PeerId, text: str) -> None:
+    def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
         """A connection sends a frame."""
-        frame = client_frames.parse(text)
         match frame:
             case client_frames.ChatRequest():
                 self._request(peer, frame)
             case client_frames.Cancel(id=request):
                 self._turns.cancel(request)
             case client_frames.Clear():
-                self._clear(peer)
+                self.clear(peer)
             case client_frames.Probe(probeId=probe):
                 self._greet(peer, self._handshake.probed(peer), probe)
             case client_frames.Ack(id=stream):
@@ -126,7 +131,7 @@ class Conversation:
     def _send(self, peer: PeerId, frame: str) -> None:
         self._services.send((peer,), frame)
 
-    def _others(self, peer: PeerId) -> list[PeerId]:
+    def _others(self, peer: PeerId | None) -> list[PeerId]:
         return [other for other in self._handshake.everyone if other != peer]
 
     # ── requests ────────────────────────────────────────────────────
@@ -138,9 +143,10 @@ class Conversation:
         except BadRequest as error:
             self._send(peer, frames.terminal_error(frame.id, str(error)))
             return
-        if self._is_answered(body, changes):
+        outcome = self._without_question(body, changes)
+        if outcome is not None:
             self._send(peer, frames.transcript(self._transcript.texts()))
-            self._send(peer, frames.terminal(frame.id, "completed", changes.origin_ids))
+            self._send(peer, frames.terminal(frame.id, outcome, changes.origin_ids))
         elif self._turns.accept(frame.id, changes, body.custom) and changes.append and (others := self._others(peer)):
             self._services.send(others, frames.transcript(self._transcript.texts()))
 
@@ -156,14 +162,31 @@ class Conversation:
             raise BadRequest("The chat request has no message to answer.")
         return changes
 
-    def _is_answered(self, body: client_frames.ChatBody, changes: Changes) -> bool:
-        """Whether a request repeats an answered one: nothing is new, and its last message has something after it."""
-        if body.trigger == "regenerate-message" or changes.append or not body.messages:
-            return False
-        last = body.messages[-1]
-        return last.role == "user" and last.id != self._transcript.leaf
+    def _without_question(self, body: client_frames.ChatBody, changes: Changes) -> frames.Outcome | None:
+        """How a request ends at once that asks nothing new: the conversation ends with an answer, or with a question
+        that is being answered. ``None`` for a request that is to be answered."""
+        if body.trigger == "regenerate-message" or changes.append:
+            return None
+        leaf = self._transcript.known[self._transcript.leaf or ""]
+        if leaf.role != "user":
+            return "completed"
+        return "skipped" if self._turns.answering(leaf.id) else None
 
-    def _clear(self, sender: PeerId) -> None:
+    @property
+    def active(self) -> Turn | None:
+        """The turn that runs."""
+        return self._turns.active
+
+    def cancel(self, request: str) -> None:
+        """Stop a turn, whether it runs or waits."""
+        self._turns.cancel(request)
+
+    def cancel_all(self) -> None:
+        """Stop every turn."""
+        self._turns.cancel_all()
+
+    def clear(self, sender: PeerId | None = None) -> None:
+        """Forget the conversation and stop every turn. ``sender`` is not told."""
         skipped = self._turns.clear()
         self._services.write(self._transcript.clear())
         for peer in self._handshake.cleared():

@@ -1,48 +1,168 @@
-"""A live agent, as its host drives it: who it is, and its conversation."""
+"""A live agent, as its host drives it: connections, state, calls, and its conversation if it has one.
+
+The host calls it one event at a time, in the order in which things happen.
+"""
 
 from __future__ import annotations
 
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from perdure.agent.base import Agent, bind, wire_method
+from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
+from perdure.agent.rpc import answer_call
 from perdure.agent.services import PeerId, Services
-from perdure.agent.think import Think, bind
+from perdure.agent.shared_state import STATE, SharedState, connections_for
+from perdure.agent.think import Think
+from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
+from perdure.errors import ConfigurationError, ReadonlyConnection
+from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
-from perdure.storage.contract import Store
+from perdure.storage.contract import LoadValue, Store
 
 __all__ = ["LiveAgent"]
 
+logger = logging.getLogger(__name__)
+
 
 class LiveAgent:
-    """One agent in memory. Its methods are called one at a time, in the order in which things happen."""
+    """One agent in memory."""
 
-    def __init__(self, address: Address, conversation: Conversation, services: Services) -> None:
+    def __init__(self, agent: Agent, address: Address, services: Services, values: Values) -> None:
+        self.agent = agent
         self.address = address
-        self.conversation = conversation
+        self.values = values
+        self.state = SharedState(agent, values, self._state_changed)
+        self.conversation: Conversation | None = None
+        """What was said; ``None`` for an agent that does not chat."""
         self._services = services
+        self._connections: dict[PeerId, Connection] = {}
 
     @classmethod
-    async def wake(cls, kind: type[Think], address: Address, store: Store, services: Services) -> LiveAgent:
-        """Make the agent and give it back its conversation.
+    async def wake(cls, kind: type[Agent], address: Address, store: Store, services: Services) -> LiveAgent:
+        """Make the agent, and give it back what is stored.
 
         Raises:
             StorageError: what is stored cannot be read.
+            Exception: what the class raises when it is made or started.
         """
-        think = kind()
-        conversation = await wake(think, address.key, store, services)
-        bind(think, address.name, conversation)
-        return cls(address, conversation, services)
+        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in (STATE, "config")}
+        values = Values(services, {name: text for name, text in stored.items() if text is not None})
+        agent = kind()
+        live = cls(agent, address, services, values)
+        if isinstance(agent, Think):
+            live.conversation = await wake(agent, address.key, store, services)
+        bind(agent, live)
+        started = agent.on_start()
+        if inspect.isawaitable(started):
+            await started
+        return live
 
-    def connected(self, peer: PeerId) -> None:
-        """A connection comes. The conversation first, then who answers (reference: protocol §4.2)."""
-        self.conversation.connected(peer)
-        self._services.send((peer,), frames.identity(self.address.name, self.address.kind))
-        self._services.send((peer,), frames.mcp_servers())
+    @property
+    def chat(self) -> Conversation:
+        """The conversation.
 
-    def received(self, peer: PeerId, text: str) -> None:
-        """A connection sends a frame."""
-        self.conversation.received(peer, text)
+        Raises:
+            ConfigurationError: the agent does not chat.
+        """
+        if self.conversation is None:
+            raise ConfigurationError(f"{type(self.agent).__name__} does not chat. Make it a subclass of Think.")
+        return self.conversation
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The open connections, in order of arrival."""
+        return list(self._connections.values())
+
+    # ── events ──────────────────────────────────────────────────────
+
+    def connected(self, peer: PeerId, request: ConnectionRequest) -> None:
+        """A connection comes: the conversation first, then who answers (reference: protocol §4)."""
+        connection = Connection(peer, request, self._services)
+        connection.readonly = self.agent.is_readonly(connection)
+        connection.protocol = self.agent.sends_protocol_messages(connection)
+        state = self.state.text()
+        self._connections[peer] = connection
+        if self.conversation is not None:
+            self.conversation.connected(peer)
+        if connection.protocol:
+            self._greet(connection, state)
+        self._call(Agent.on_connect, connection, connection)
+
+    def received(self, peer: PeerId, text: str | bytes) -> None:
+        """A connection sends a message."""
+        connection = self._connections.get(peer)
+        if connection is None:
+            return
+        frame = client_frames.parse(text) if isinstance(text, str) else client_frames.Unusable("binary", foreign=True)
+        match frame:
+            case client_frames.StateUpdate(state=state):
+                self._take_state(connection, state)
+            case client_frames.RpcRequest():
+                self._answer(connection, frame)
+            case client_frames.Unusable(foreign=True):
+                self._call(Agent.on_message, connection, connection, text)
+            case _ if self.conversation is not None:
+                self.conversation.received(peer, frame)
+            case _:
+                logger.info("Ignored a chat frame: %s does not chat", type(self.agent).__name__)
 
     def disconnected(self, peer: PeerId) -> None:
-        """A connection goes."""
-        self.conversation.disconnected(peer)
+        """A connection goes. Its work goes on."""
+        connection = self._connections.pop(peer, None)
+        if connection is None:
+            return
+        if self.conversation is not None:
+            self.conversation.disconnected(peer)
+        self._call(Agent.on_close, connection, connection)
+
+    def _greet(self, connection: Connection, state: str | None) -> None:
+        if self.agent.send_identity_on_connect:
+            frame = frames.identity(self.address.name, self.address.kind, state_follows=state is not None)
+            connection.send(frame)
+        if state is not None:
+            connection.send(frames.state(state))
+        connection.send(frames.mcp_servers())
+
+    # ── state and calls ─────────────────────────────────────────────
+
+    def _take_state(self, connection: Connection, state: Any) -> None:
+        try:
+            self.state.set(state, connection)
+        except ReadonlyConnection as error:
+            connection.send(frames.state_error(str(error)))
+        except Exception:
+            # The application's validation refused it: what it says may not be for clients.
+            logger.info("A client's state was refused", exc_info=True)
+            connection.send(frames.state_error("State update rejected"))
+
+    def _state_changed(self, frame: str, source: Connection | None) -> None:
+        self._services.send(connections_for(self.connections, source), frame)
+        self._call(Agent.on_state_changed, source, self.state.value(), source)
+
+    def _answer(self, connection: Connection, request: client_frames.RpcRequest) -> None:
+        try:
+            method = wire_method(self.agent, request.method)
+        except LookupError as error:
+            connection.send(frames.rpc_error(request.id, error.args[0]))
+            return
+        self._services.spawn(answer_call(method, connection, request), f"call {request.method}")
+
+    # ── the application's hooks ─────────────────────────────────────
+
+    def _call(self, hook: Callable[..., Any], source: Connection | None, *args: Any) -> None:
+        """Call a hook of the application as a task of its own, if the class has it."""
+        name = hook.__name__
+        if getattr(type(self.agent), name) is not hook:
+            self._services.spawn(self._run_hook(name, source, args), name)
+
+    async def _run_hook(self, name: str, source: Connection | None, args: tuple[Any, ...]) -> None:
+        current_connection.set(source)
+        result = getattr(self.agent, name)(*args)
+        if inspect.isawaitable(result):
+            await result

@@ -6,6 +6,7 @@ Declarations only.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Any, Protocol
 
 from perdure.storage.contract import Commit, Operation
@@ -32,6 +33,10 @@ class Services(Protocol):
         durable."""
         ...
 
+    def hang_up(self, peers: Sequence[PeerId], code: int, reason: str) -> None:
+        """Close these connections, after everything that was sent before."""
+        ...
+
     def write(self, operations: Sequence[Operation]) -> Commit:
         """Store a change of state. What is sent from now on waits until it is durable."""
         ...
@@ -40,8 +45,9 @@ class Services(Protocol):
         """Store progress. Nothing that is sent waits for it."""
         ...
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run ``work`` as a task of the agent. It is cancelled when the agent is dropped."""
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        """Run ``work`` as a task of the agent, in ``context`` if one is given. It is cancelled when the agent is
+        dropped."""
         ...
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:

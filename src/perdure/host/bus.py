@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
+from perdure.agent.connection import ConnectionRequest
 from perdure.protocol.names import Address
 
 __all__ = ["AgentSide", "Bus", "LocalBus", "Sink"]
@@ -30,9 +31,9 @@ class Sink(Protocol):
 class AgentSide(Protocol):
     """Whoever runs the agents."""
 
-    def connect(self, address: Address, peer: int) -> None: ...
+    def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None: ...
 
-    def receive(self, address: Address, peer: int, text: str) -> None: ...
+    def receive(self, address: Address, peer: int, message: str | bytes) -> None: ...
 
     def disconnect(self, address: Address, peer: int) -> None: ...
 
@@ -46,12 +47,12 @@ class Bus(Protocol):
         """Deliver events to ``agents``."""
         ...
 
-    def attach(self, address: Address, sink: Sink) -> int:
+    def attach(self, address: Address, sink: Sink, request: ConnectionRequest) -> int:
         """A connection comes. Gives its id."""
         ...
 
-    def post(self, peer: int, text: str) -> None:
-        """A connection sends a frame."""
+    def post(self, peer: int, message: str | bytes) -> None:
+        """A connection sends a message."""
         ...
 
     def detach(self, peer: int) -> None:
@@ -83,15 +84,15 @@ class LocalBus:
     def serve(self, agents: AgentSide) -> None:
         self._agents = agents
 
-    def attach(self, address: Address, sink: Sink) -> int:
+    def attach(self, address: Address, sink: Sink, request: ConnectionRequest) -> int:
         peer = next(self._ids)
         self._sinks[peer] = sink
         self._addresses[peer] = address
-        self._side.connect(address, peer)
+        self._side.connect(address, peer, request)
         return peer
 
-    def post(self, peer: int, text: str) -> None:
-        self._side.receive(self._addresses[peer], peer, text)
+    def post(self, peer: int, message: str | bytes) -> None:
+        self._side.receive(self._addresses[peer], peer, message)
 
     def detach(self, peer: int) -> None:
         del self._sinks[peer]

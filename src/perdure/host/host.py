@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
+from perdure.agent.base import Agent
+from perdure.agent.connection import ConnectionRequest
 from perdure.agent.live import LiveAgent
-from perdure.agent.think import Think
 from perdure.errors import BadRequest, StorageError
 from perdure.host.bus import Bus
 from perdure.host.placement import Placement
@@ -23,7 +25,7 @@ logger = logging.getLogger(__name__)
 class Host:
     """Runs agents: wakes them when something happens to them."""
 
-    def __init__(self, kinds: Mapping[str, type[Think]], store: Store, bus: Bus, placement: Placement) -> None:
+    def __init__(self, kinds: Mapping[str, type[Agent]], store: Store, bus: Bus, placement: Placement) -> None:
         """A host without agents yet.
 
         Args:
@@ -40,18 +42,18 @@ class Host:
         self._tasks = Tasks()
         bus.serve(self)
 
-    def connect(self, address: Address, peer: int) -> None:
+    def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None:
         """A connection comes."""
         resident = self._resident(address)
         resident.peers[peer] = None
-        resident.post(lambda agent: agent.connected(peer))
+        resident.post(lambda agent: self._greet(agent, peer, request))
 
-    def receive(self, address: Address, peer: int, text: str) -> None:
-        """A connection sends a frame."""
+    def receive(self, address: Address, peer: int, message: str | bytes) -> None:
+        """A connection sends a message."""
         resident = self._residents.get(address.key)
         # A frame of a connection that its agent does not know (it was dropped meanwhile) has nowhere to go.
         if resident is not None and peer in resident.peers:
-            resident.post(lambda agent: agent.received(peer, text))
+            resident.post(lambda agent: agent.received(peer, message))
 
     def disconnect(self, address: Address, peer: int) -> None:
         """A connection goes."""
@@ -72,13 +74,13 @@ class Host:
         agent = await self._resident(address).agent()
         if agent is None:
             raise StorageError(f"The agent {address.key} could not be brought into memory.")
-        return await agent.conversation.stored_messages()
+        return await agent.chat.stored_messages()
 
     async def close(self) -> None:
         """Stop. Running turns stay open in the store; the next start finds them."""
-        while self._residents:
-            _, resident = self._residents.popitem()
-            await resident.close()
+        residents = list(self._residents.values())
+        self._residents.clear()
+        await asyncio.gather(*(resident.close() for resident in residents))
         await self._tasks.close()
 
     def _resident(self, address: Address) -> Resident:
@@ -91,6 +93,14 @@ class Host:
             kind = self._kinds[address.kind]
             resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services))
         return resident
+
+    def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
+        try:
+            agent.connected(peer, request)
+        except Exception:
+            # The application's code failed half way: a connection that was not greeted would never be served.
+            self._bus.hang_up((peer,), 1011, "The connection could not be set up. See the server's log.")
+            raise
 
     def _drop(self, resident: Resident) -> None:
         if self._residents.get(resident.key) is resident:

@@ -6,12 +6,19 @@ frames go out at once. Knows no frame and no storage, only futures and a way to 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from perdure.storage.contract import Commit
 
 __all__ = ["Outbox"]
+
+
+class _Frame(NamedTuple):
+    peers: Sequence[int]
+    text: str
 
 
 class Outbox:
@@ -26,7 +33,7 @@ class Outbox:
         """
         self._send = send
         self._failed = failed
-        self._queue: deque[Commit | tuple[Sequence[int], str]] = deque()
+        self._queue: deque[Commit | _Frame | Callable[[], None]] = deque()
         self._closed = False
 
     def send(self, peers: Sequence[int], frame: str) -> None:
@@ -34,9 +41,18 @@ class Outbox:
         if not peers or self._closed:
             return
         if self._queue:
-            self._queue.append((peers, frame))
+            self._queue.append(_Frame(peers, frame))
         else:
             self._send(peers, frame)
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call, after all that came before."""
+        if self._closed:
+            return
+        if self._queue:
+            self._queue.append(call)
+        else:
+            call()
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
@@ -54,14 +70,17 @@ class Outbox:
         _failure_of(commit)
         while self._queue:
             entry = self._queue[0]
-            if isinstance(entry, tuple):
-                self._send(*entry)
-            elif not entry.done():
-                return
-            elif (error := _failure_of(entry)) is not None:
-                self.close()
-                self._failed(error)
-                return
+            if isinstance(entry, asyncio.Future):
+                if not entry.done():
+                    return
+                if (error := _failure_of(entry)) is not None:
+                    self.close()
+                    self._failed(error)
+                    return
+            elif isinstance(entry, _Frame):
+                self._send(entry.peers, entry.text)
+            else:
+                entry()
             if self._queue:
                 self._queue.popleft()
 

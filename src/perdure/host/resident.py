@@ -8,13 +8,16 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Any
 
 from perdure.agent.live import LiveAgent
 from perdure.agent.services import Timer
+from perdure.errors import StorageError
 from perdure.host.bus import Bus
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
+from perdure.host.timers import Timers
 from perdure.storage.contract import Commit, Operation, Store
 
 __all__ = ["Resident"]
@@ -45,11 +48,11 @@ class Resident:
         self._mailbox: deque[Callable[[LiveAgent], None]] = deque()
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
-        self._timers: dict[_Timer, None] = {}
+        self._timers = Timers()
         self._last_commit: Commit | None = None
+        self._gone = False
+        """Whether it was dropped or closed: its agent may live in another object, so nothing is written any more."""
         self._ready = asyncio.Event()
-        self._over = False
-        """Whether it was closed or has failed."""
 
     # ── events ──────────────────────────────────────────────────────
 
@@ -72,11 +75,10 @@ class Resident:
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
         await self._tasks.close()
-        self._over = True
+        self._timers.close()
         self._outbox.close()
-        for timer in list(self._timers):
-            timer.cancel()
-        # Closed before it began to wake: who waits for it is told that it will not come.
+        self._gone = True
+        # Closed before it began to wake: whoever waits for the agent is told that it will not come.
         self._ready.set()
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
@@ -100,9 +102,9 @@ class Resident:
             logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
-        if self._over:
+        if self._gone:
             return
-        self._over = True
+        self._gone = True
         self._outbox.close()
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._dropped(self)
@@ -113,23 +115,25 @@ class Resident:
     def send(self, peers: Sequence[int], frame: str) -> None:
         self._outbox.send(peers, frame)
 
+    def hang_up(self, peers: Sequence[int], code: int, reason: str) -> None:
+        self._outbox.then(lambda: self._bus.hang_up(peers, code, reason))
+
     def write(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._hand_over(operations)
+        commit = self._commit(operations)
         self._outbox.hold(commit)
         return commit
 
     def checkpoint(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._hand_over(operations)
+        commit = self._commit(operations)
         commit.add_done_callback(self._checked)
         return commit
 
-    def _hand_over(self, operations: Sequence[Operation]) -> Commit:
-        if self._over:
-            # After a failed write the next one to wake goes on from what is stored. What this one still has to say
-            # builds on what is not, and must not get in between.
-            commit: Commit = asyncio.get_running_loop().create_future()
-            commit.cancel()
-            return commit
+    def _commit(self, operations: Sequence[Operation]) -> Commit:
+        if self._gone:
+            refused: Commit = asyncio.get_running_loop().create_future()
+            refused.set_exception(StorageError(f"The agent {self.key} is not in memory any more."))
+            refused.exception()  # whoever does not wait for it need not know
+            return refused
         self._last_commit = self._store.write(self.key, self._epoch, operations)
         return self._last_commit
 
@@ -137,11 +141,11 @@ class Resident:
         if not commit.cancelled() and (error := commit.exception()) is not None:
             self._fail(error)
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.spawn(work, f"{name} of {self.key}")
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return _Timer(self._timers, seconds, call)
+        return self._timers.later(seconds, call)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -152,21 +156,3 @@ class Resident:
     async def settled(self) -> None:
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.shield(self._last_commit)
-
-
-class _Timer:
-    """A call that is due later; in ``timers`` until it was made or called off."""
-
-    def __init__(self, timers: dict[_Timer, None], seconds: float, call: Callable[[], None]) -> None:
-        self._timers = timers
-        self._call = call
-        self._handle = asyncio.get_running_loop().call_later(seconds, self._ring)
-        timers[self] = None
-
-    def cancel(self) -> None:
-        self._handle.cancel()
-        self._timers.pop(self, None)
-
-    def _ring(self) -> None:
-        self._timers.pop(self, None)
-        self._call()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextvars import Context
 from typing import Any
 
 __all__ = ["Tasks"]
 
 logger = logging.getLogger(__name__)
+
+GRACE = 3.0
+"""Seconds that tasks have to end once they are cancelled."""
 
 
 class Tasks:
@@ -18,19 +22,24 @@ class Tasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run ``work``. What it raises is logged."""
-        task = asyncio.create_task(work, name=name)
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        """Run ``work``, in ``context`` if one is given. What it raises is logged."""
+        task = asyncio.create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     async def close(self) -> None:
-        """Cancel all tasks and wait for their end."""
+        """Cancel all tasks and wait for their end, but not for ever: code of users may refuse to be stopped."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GRACE
         while self._tasks:
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks)
+            _, left = await asyncio.wait(tasks, timeout=max(0.0, deadline - loop.time()))
+            if left:
+                logger.warning("Left behind, as they do not end: %s", ", ".join(task.get_name() for task in left))
+                return
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

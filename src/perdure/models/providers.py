@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, OpenAIChatCompatibleProvider, infer_model, known_model_names
@@ -91,14 +91,13 @@ def _quickened(model: Model[Any]) -> Model[Any]:
 
     from perdure.models.quick.client import QuickAsyncOpenAI
 
-    if type(model) not in (OpenAIChatModel, OpenAIResponsesModel) or type(model.client) is not AsyncOpenAI:
+    if not isinstance(model, (OpenAIChatModel, OpenAIResponsesModel)) or type(model.client) is not AsyncOpenAI:
         return model
-    remake: Callable[..., Provider[AsyncOpenAI]] = type(model.provider)
-    return type(model)(
-        model.model_name,
-        provider=remake(openai_client=QuickAsyncOpenAI.like(model.client)),
-        profile=OpenAIModelProfile(json_schema_transformer=None),
-    )
+    make = OpenAIChatModel if isinstance(model, OpenAIChatModel) else OpenAIResponsesModel
+    if type(model) is not make:
+        return model
+    provider = cast("Any", type(model.provider))(openai_client=QuickAsyncOpenAI.like(model.client))
+    return make(model.model_name, provider=provider, profile=OpenAIModelProfile(json_schema_transformer=None))
 
 
 def _closer(provider: Provider[Any] | None) -> Callable[[], Awaitable[None]]:
@@ -139,6 +138,7 @@ def _suggestion(name: str) -> str:
     if colon:
         close = [f"{match}:{model}" for match in get_close_matches(provider, sorted(providers), n=3)]
     else:
-        by_model = {full.partition(":")[2]: full for full in known if "gateway/" not in full}
+        ours_last = sorted(known, key=lambda full: full.partition(":")[0] in _OUR_EXTRAS)
+        by_model = {full.partition(":")[2]: full for full in ours_last}
         close = [by_model[match] for match in get_close_matches(name, by_model, n=3)]
     return f" Did you mean {' or '.join(repr(one) for one in close)}?" if close else ""

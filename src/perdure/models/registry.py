@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from perdure.errors import ConfigurationError
 from perdure.models.contract import ChatModel
@@ -32,7 +32,7 @@ def resolve(model: str | ChatModel | Model[Any]) -> ChatModel:
 
     Args:
         model: ``"provider:name"`` (kept for the process; the first one of a provider takes about a second, most of it
-            the import of its SDK), ``"demo"``, a pydantic-ai model, or a :class:`ChatModel`, returned as it is.
+            the import of its SDK), ``"demo"``, a pydantic-ai model, or a :class:`ChatModel`, which is returned as is.
 
     Raises:
         ConfigurationError: not a model, an unknown provider, or its API key is not set.
@@ -47,10 +47,8 @@ def resolve(model: str | ChatModel | Model[Any]) -> ChatModel:
     if models is not None and isinstance(model, models.Model):
         from perdure.models.pydantic_ai import PydanticAIModel
 
-        return PydanticAIModel(cast("Model[Any]", model))
-    raise ConfigurationError(
-        f'{model!r} is not a model. Write "provider:name", like {default_model()!r}, or pass a pydantic-ai model.'
-    )
+        return PydanticAIModel(model)
+    raise ConfigurationError(f'{model!r} is not a model. Write "provider:name", or pass a pydantic-ai model.')
 
 
 def default_model() -> str:

@@ -19,11 +19,14 @@ __all__ = [
     "Ack",
     "Cancel",
     "ChatBody",
+    "ChatFrame",
     "ChatRequest",
     "Clear",
     "ClientFrame",
     "PostedMessage",
     "Probe",
+    "RpcRequest",
+    "StateUpdate",
     "Unusable",
     "Upload",
     "check_user_message",
@@ -77,23 +80,42 @@ class Upload(msgspec.Struct):
     """``cf_agent_chat_messages`` from a client. The server owns the history: it changes nothing."""
 
 
+class StateUpdate(msgspec.Struct):
+    """``cf_agent_state`` from a client: this is the state now."""
+
+    state: Any
+
+
+class RpcRequest(msgspec.Struct):
+    """``rpc``: call a method."""
+
+    id: str
+    method: str
+    args: list[Any]
+
+
 class Unusable(msgspec.Struct):
     """A frame that cannot be used."""
 
     reason: str
     request_id: str | None = None
     """The chat request that it was meant to be, when it says so."""
+    foreign: bool = False
+    """Whether it is none of the protocol's frames: the application may know it."""
 
 
-ClientFrame = ChatRequest | Cancel | Clear | Probe | Ack | Upload | Unusable
+ChatFrame = ChatRequest | Cancel | Clear | Probe | Ack | Upload
+ClientFrame = ChatFrame | StateUpdate | RpcRequest | Unusable
 
-_KINDS: dict[str, type[ChatRequest | Cancel | Clear | Probe | Ack | Upload]] = {
+_KINDS: dict[str, type[ChatFrame | StateUpdate | RpcRequest]] = {
     "cf_agent_use_chat_request": ChatRequest,
     "cf_agent_chat_request_cancel": Cancel,
     "cf_agent_chat_clear": Clear,
     "cf_agent_stream_resume_request": Probe,
     "cf_agent_stream_resume_ack": Ack,
     "cf_agent_chat_messages": Upload,
+    "cf_agent_state": StateUpdate,
+    "rpc": RpcRequest,
 }
 
 
@@ -107,15 +129,15 @@ def parse(text: str) -> ClientFrame:
     try:
         head = codec.decode_as(_Head, text)
     except codec.DecodeError as error:
-        return Unusable(f"not a JSON object: {error}")
+        return Unusable(f"not a JSON object: {error}", foreign=True)
     kind = _KINDS.get(head.type) if isinstance(head.type, str) else None
     if kind is None:
-        return Unusable(f"unknown type {head.type!r:.60}")
+        return Unusable(f"unknown type {head.type!r:.60}", foreign=True)
     try:
         return codec.decode_as(kind, text)
     except codec.DecodeError as error:
         wanted = head.id if kind is ChatRequest and isinstance(head.id, str) and head.id else None
-        return Unusable(f"{head.type}: {error}", wanted)
+        return Unusable(f"{head.type}: {error}", wanted, foreign=kind in {StateUpdate, RpcRequest})
 
 
 class PostedMessage(msgspec.Struct, frozen=True):

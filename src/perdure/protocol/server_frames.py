@@ -20,6 +20,10 @@ __all__ = [
     "nothing_to_resume",
     "pending",
     "resuming",
+    "rpc_error",
+    "rpc_result",
+    "state",
+    "state_error",
     "terminal",
     "terminal_error",
     "transcript",
@@ -28,9 +32,31 @@ __all__ = [
 Outcome = Literal["completed", "error", "aborted", "skipped", "recovering"]
 
 
-def identity(name: str, agent: str) -> str:
-    """Who answers on this socket."""
-    return encode_text({"type": "cf_agent_identity", "name": name, "agent": agent})
+def identity(name: str, agent: str, *, state_follows: bool = False) -> str:
+    """Who answers on this socket; with ``state_follows`` the next frame must be :func:`state`."""
+    mark = {"stateFollows": True} if state_follows else {}
+    return encode_text({"type": "cf_agent_identity", "name": name, "agent": agent, **mark})
+
+
+def state(value: str) -> str:
+    """The agent's state. ``value`` is its JSON text."""
+    return f'{{"type":"cf_agent_state","state":{value}}}'
+
+
+def state_error(text: str) -> str:
+    """A client's state was not taken."""
+    return encode_text({"type": "cf_agent_state_error", "error": text})
+
+
+def rpc_result(call: str, value: str | None, *, done: bool = True) -> str:
+    """A call's result, or with ``done=False`` one of several. ``value`` is its JSON text, ``None`` for no value."""
+    result = "" if value is None else f',"result":{value}'
+    return f'{{"type":"rpc","id":{quote(call)},"success":true,"done":{"true" if done else "false"}{result}}}'
+
+
+def rpc_error(call: str, text: str) -> str:
+    """A call failed."""
+    return encode_text({"type": "rpc", "id": call, "success": False, "error": text})
 
 
 def mcp_servers() -> str:

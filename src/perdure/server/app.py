@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.types import Receive, Scope, Send
 
-from perdure.agent.think import Think
+from perdure.agent.base import Agent
 from perdure.errors import BadRequest, ConfigurationError
 from perdure.host.bus import LocalBus
 from perdure.host.host import Host
@@ -19,9 +19,10 @@ from perdure.host.tasks import Tasks
 from perdure.models.registry import close_models
 from perdure.protocol.names import kebab, parse_path
 from perdure.server.connection import Connection, refuse
-from perdure.server.http import Routes, raw_path
+from perdure.server.http import Routes
 from perdure.server.limits import Limits
 from perdure.server.origin import Gate
+from perdure.server.requests import connection_request, raw_path
 from perdure.server.warmup import warm_up
 from perdure.storage.sqlite import SqliteStore
 
@@ -33,7 +34,7 @@ class App:
 
     def __init__(
         self,
-        *agents: type[Think],
+        *agents: type[Agent],
         data: str | Path | None = None,
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
@@ -129,13 +130,14 @@ class App:
         if route is None or route.address.kind not in self.agents:
             await refuse(receive, send, 4404, "There is no such agent.")
             return
-        await Connection(receive, send, self._tasks, self.limits).run(self._bus, route.address)
+        connection = Connection(receive, send, self._tasks, self.limits)
+        await connection.run(self._bus, route.address, connection_request(scope))
 
 
-def _by_path(agents: Sequence[type[Think]]) -> dict[str, type[Think]]:
+def _by_path(agents: Sequence[type[Agent]]) -> dict[str, type[Agent]]:
     if not agents:
         raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
-    found: dict[str, type[Think]] = {}
+    found: dict[str, type[Agent]] = {}
     for agent in agents:
         path = kebab(agent.__name__)
         if path in found:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from perdure._version import __version__
+from perdure.agent.base import Agent
 from perdure.agent.think import Think
 from perdure.errors import BadRequest, PerdureError
 from perdure.host.bus import Bus
 from perdure.protocol.names import parse_path
+from perdure.server.requests import raw_path
 
-__all__ = ["Routes", "raw_path"]
+__all__ = ["Routes"]
 
 STATIC = Path(__file__).parent / "static"
 
@@ -28,7 +31,7 @@ In a checkout, scripts/serve builds it; the agents are reached at /agents/<class
 class Routes:
     """Answers HTTP requests."""
 
-    def __init__(self, agents: Mapping[str, type[Think]], bus: Bus) -> None:
+    def __init__(self, agents: Mapping[str, type[Agent]], bus: Bus) -> None:
         self._agents = agents
         self._bus = bus
         self._page = StaticFiles(directory=STATIC, html=True) if (STATIC / "index.html").is_file() else None
@@ -45,11 +48,17 @@ class Routes:
         elif path == "/agents" or path.startswith("/agents/"):
             response = await self._agent(scope, path)
         elif self._page is not None:
-            await self._page(scope, receive, send)
-            return
+            response = await self._file(scope)
         else:
             response = PlainTextResponse(NO_PAGE if path == "/" else "Not Found", 200 if path == "/" else 404)
         await response(scope, receive, send)
+
+    async def _file(self, scope: Scope) -> Response:
+        assert self._page is not None
+        try:
+            return await self._page.get_response(self._page.get_path(scope), scope)
+        except HTTPException as error:
+            return PlainTextResponse(error.detail, error.status_code)
 
     def _playground(self) -> Response:
         agents = [{"class": kind.__name__, "path": path} for path, kind in self._agents.items()]
@@ -60,9 +69,10 @@ class Routes:
             route = parse_path(path)
             if route is None:
                 return PlainTextResponse("Not Found", 404)
-            if route.address.kind not in self._agents:
+            kind = self._agents.get(route.address.kind)
+            if kind is None:
                 return PlainTextResponse("Invalid request", 400)
-            if route.tail and route.tail[-1] == "get-messages":
+            if route.tail and route.tail[-1] == "get-messages" and issubclass(kind, Think):
                 messages = await self._bus.call(route.address, "get-messages")
                 return Response(messages, media_type="application/json", headers={"cache-control": "no-store"})
         except BadRequest as error:
@@ -70,13 +80,3 @@ class Routes:
         except PerdureError as error:
             return PlainTextResponse(str(error), 503)
         return PlainTextResponse("Not implemented", 404)
-
-
-def raw_path(scope: Scope) -> str:
-    """The path as it stands in the URL, without what the app is mounted under.
-
-    Names of agents are not percent-decoded, so the decoded path that most code looks at will not do.
-    """
-    raw: bytes | None = scope.get("raw_path")
-    path: str = raw.decode("latin-1") if raw is not None else scope["path"]
-    return path.partition("?")[0].removeprefix(scope.get("root_path", ""))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import anyio.to_thread
 
+from perdure.agent.base import Agent
 from perdure.agent.think import Think
 from perdure.errors import ConfigurationError
 from perdure.models.registry import resolve
@@ -17,16 +18,16 @@ __all__ = ["warm_up"]
 logger = logging.getLogger(__name__)
 
 
-async def warm_up(agents: Iterable[type[Think]]) -> None:
+async def warm_up(agents: Iterable[type[Agent]]) -> None:
     """Import what these agents need, in a thread; says which of them have a model that cannot be used."""
     await anyio.to_thread.run_sync(_warm_up, list(agents), abandon_on_cancel=True)
 
 
-def _warm_up(agents: list[type[Think]]) -> None:
+def _warm_up(agents: list[type[Agent]]) -> None:
     for module in ("pydantic", "griffe"):
         importlib.import_module(module)
     for agent in agents:
-        if isinstance(agent.model, str):
+        if issubclass(agent, Think) and isinstance(agent.model, str):
             try:
                 resolve(agent.model)
             except ConfigurationError as error:

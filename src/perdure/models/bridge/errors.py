@@ -7,9 +7,15 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import httpx2
-from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import (
+    FallbackExceptionGroup,
+    ModelAPIError,
+    ModelHTTPError,
+    UnexpectedModelBehavior,
+    UserError,
+)
 
-from perdure.errors import ModelError, ModelRejected, ModelUnreachable
+from perdure.errors import ModelRejected, ModelUnreachable
 
 __all__ = ["provider_errors", "refused_requests"]
 
@@ -50,9 +56,7 @@ def refused_requests(name: str) -> Generator[None]:
     """
     try:
         yield
-    except ModelError:
-        raise
-    except (AssertionError, RuntimeError, ValueError) as error:
+    except (AssertionError, NotImplementedError, UserError, ValueError) as error:
         raise ModelRejected(f"{name} cannot be sent this conversation: {error}") from error
 
 

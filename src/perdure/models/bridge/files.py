@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -26,7 +27,7 @@ def file_content(part: Part) -> FileContent:
     media_type = _text(part.get("mediaType"))
     if url.startswith("data:"):
         binary = binary_of(part)
-        if binary is not None:
+        if binary is not None and _is_known(binary):
             return binary
     elif url.startswith(("http://", "https://")):
         kind = _BY_FAMILY.get(media_type.split("/", 1)[0], DocumentUrl)
@@ -48,10 +49,19 @@ def binary_of(part: Part) -> BinaryContent | None:
             data = base64.b64decode(data, validate=True)
         except binascii.Error:
             return None
-    if media_type.startswith("text/"):
+    if _TEXT_LIKE.search(media_type):
         # Adapters put text files into the prompt as text and give up on bytes that are not UTF-8.
         data = data.decode(errors="replace").encode()
     return BinaryContent(data=data, media_type=media_type)
+
+
+def _is_known(file: BinaryContent) -> bool:
+    """Whether adapters have a form for the file at all, be it only a refusal."""
+    text_like = _TEXT_LIKE.search(file.media_type) is not None
+    return text_like or file.is_image or file.is_audio or file.is_video or file.is_document
+
+
+_TEXT_LIKE = re.compile(r"^text/|[/+](json|xml|yaml|x-yaml|toml)$")
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,136 @@
+"""The base of every agent class: a small facade over what the live agent holds. Knows nothing of chat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from perdure.agent.callables import callables_of
+from perdure.agent.connection import Connection
+from perdure.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from perdure.agent.live import LiveAgent
+
+__all__ = ["UNSET", "Agent", "bind"]
+
+UNSET: Any = object()
+"""There is no initial state."""
+
+
+class Agent:
+    """Something with a name, a state and methods that clients may call. :class:`~perdure.Think` adds the conversation.
+
+    One object is made for each name while it is in memory; what is to outlive that belongs into :attr:`state`,
+    :meth:`configure`, or the conversation.
+    """
+
+    initial_state: Any = UNSET
+    """The state of an agent that has none yet: a JSON value."""
+    send_identity_on_connect: bool = True
+    """Whether connections are told who answers."""
+
+    _callables: ClassVar[Mapping[str, str]] = {}
+    _live: LiveAgent | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._callables = callables_of(cls)
+
+    # ── what it is ──────────────────────────────────────────────────
+
+    @property
+    def name(self) -> str:
+        """The name of this agent, as it stands in the URL."""
+        return self._bound.address.name
+
+    @property
+    def state(self) -> Any:
+        """The state that every client sees: a JSON value, ``None`` when there is none. A copy: change it with
+        :meth:`set_state`."""
+        return self._bound.state.value()
+
+    def set_state(self, state: Any) -> None:
+        """Replace the state. It is stored, then sent to all clients.
+
+        Raises:
+            ReadonlyConnection: called for a connection that may only read.
+            TypeError: ``state`` has no JSON form.
+            Exception: what :meth:`validate_state_change` raises. Nothing changes then.
+        """
+        self._bound.state.set(state)
+
+    def configure(self, config: Any) -> None:
+        """Store a JSON value that only the server sees; it outlives restarts (reference: engine §1.4)."""
+        self._bound.values.put("config", config)
+
+    def get_config(self) -> Any:
+        """The value given to :meth:`configure` last, as a copy; ``None`` when there was none."""
+        return self._bound.values.get("config")
+
+    @property
+    def connections(self) -> Sequence[Connection]:
+        """The connections that are open, in order of arrival."""
+        return self._bound.connections
+
+    def broadcast(self, text: str, *, without: Sequence[Connection] = ()) -> None:
+        """Send a message of the application's own to all connections, but for those in ``without``."""
+        for connection in self._bound.connections:
+            if connection not in without:
+                connection.send(text)
+
+    # ── what the application may add ────────────────────────────────
+
+    def on_start(self) -> Any:
+        """Called once when the agent has come into memory, before anything else happens to it. May be ``async``."""
+
+    def on_connect(self, connection: Connection) -> Any:
+        """A connection has come and was sent the opening frames. May be ``async``."""
+
+    def on_message(self, connection: Connection, text: str) -> Any:
+        """A connection sent something that is none of the protocol's frames. May be ``async``."""
+
+    def on_close(self, connection: Connection) -> Any:
+        """A connection is gone. May be ``async``."""
+
+    def is_readonly(self, connection: Connection) -> bool:
+        """Whether a new connection may not change the state. Asked before it is sent anything."""
+        return False
+
+    def sends_protocol_messages(self, connection: Connection) -> bool:
+        """Whether a new connection is sent identity, state and the list of MCP servers."""
+        return True
+
+    def validate_state_change(self, state: Any, source: Connection | None) -> None:
+        """Raise to refuse a new state. ``source`` is the client that sent it; ``None`` for the server."""
+
+    def on_state_changed(self, state: Any, source: Connection | None) -> Any:
+        """The state has changed and was sent out. What it raises is logged and changes nothing. May be ``async``."""
+
+    @property
+    def _bound(self) -> LiveAgent:
+        if self._live is None:
+            raise ConfigurationError(
+                f"This {type(self).__name__} is not live: agents are made by the server, not by calling the class. "
+                "In __init__ there is no name, state or conversation yet; use on_start()."
+            )
+        return self._live
+
+
+def bind(agent: Agent, live: LiveAgent) -> None:
+    """Give an agent object its live side. For whoever makes agents."""
+    agent._live = live  # pyright: ignore[reportPrivateUsage]
+
+
+def wire_method(agent: Agent, name: str) -> Any:
+    """The callable method of that wire name, bound.
+
+    Raises:
+        LookupError: there is none; the text is the reply (reference: protocol §11.2).
+    """
+    own_name = type(agent)._callables.get(name)  # pyright: ignore[reportPrivateUsage]
+    if own_name is not None:
+        return getattr(agent, own_name)
+    if name.isidentifier() and callable(getattr(type(agent), name, None)):
+        raise LookupError(f"Method {name} is not callable")
+    raise LookupError(f"Method {name} does not exist")

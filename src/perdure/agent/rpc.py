@@ -1,0 +1,105 @@
+"""Runs what clients call, and sends the replies (reference: protocol §11)."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import typing
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from perdure.agent.connection import Connection, current_connection
+from perdure.protocol import codec
+from perdure.protocol import server_frames as frames
+from perdure.protocol.client_frames import RpcRequest
+
+__all__ = ["ReplyStream", "answer_call"]
+
+logger = logging.getLogger(__name__)
+
+
+class ReplyStream:
+    """The replies to one call, sent one by one. What is sent after the end goes nowhere."""
+
+    def __init__(self, connection: Connection, call: str) -> None:
+        self._connection = connection
+        self._call = call
+        self.closed = False
+        """Whether the call has its last reply."""
+
+    def send(self, value: Any) -> bool:
+        """Send one value. False when the stream is closed.
+
+        Raises:
+            TypeError: the value has no JSON form.
+        """
+        if self.closed:
+            logger.warning("A value was sent on a stream that is closed: call %s", self._call)
+            return False
+        self._connection.send(frames.rpc_result(self._call, codec.encode_text(value), done=False))
+        return True
+
+    def end(self, *value: Any) -> bool:
+        """End the stream, with a last value if one is given. False when it is closed already."""
+        if self.closed:
+            return False
+        text = codec.encode_text(value[0]) if value else None
+        self.closed = True
+        self._connection.send(frames.rpc_result(self._call, text))
+        return True
+
+    def error(self, text: str) -> bool:
+        """End the stream with an error. False when it is closed already."""
+        if self.closed:
+            return False
+        self.closed = True
+        self._connection.send(frames.rpc_error(self._call, text))
+        return True
+
+
+async def answer_call(method: Callable[..., Any], connection: Connection, request: RpcRequest) -> None:
+    """Run ``method`` for a client and send what comes of it. Whatever it raises is its reply."""
+    current_connection.set(connection)
+    replies = ReplyStream(connection, request.id)
+    try:
+        if inspect.isasyncgenfunction(method):
+            await _stream(method(*request.args), replies)
+        elif _takes_stream(method):
+            result = method(replies, *request.args)
+            if inspect.isawaitable(result):
+                await result
+        else:
+            await _reply(method, request.args, replies)
+    except Exception as error:
+        # A method of the application: what it raises belongs to whoever called it.
+        logger.info("The call %s failed", request.method, exc_info=True)
+        replies.error(str(error) or type(error).__name__)
+
+
+async def _reply(method: Callable[..., Any], args: list[Any], replies: ReplyStream) -> None:
+    result = method(*args)
+    if inspect.isawaitable(result):
+        result = await result
+    if result is None and inspect.signature(method).return_annotation in {None, "None"}:
+        replies.end()  # a method that promises nothing gives no value; for any other, None is the value null
+    else:
+        replies.end(result)
+
+
+async def _stream(values: AsyncGenerator[Any, None], replies: ReplyStream) -> None:
+    async for value in values:
+        replies.send(value)
+    replies.end()
+
+
+def _takes_stream(method: Callable[..., Any]) -> bool:
+    parameters = iter(inspect.signature(method).parameters.values())
+    first = next(parameters, None)
+    if first is None or first.annotation is inspect.Parameter.empty:
+        return False
+    if first.annotation is ReplyStream:
+        return True
+    try:
+        return typing.get_type_hints(method).get(first.name) is ReplyStream
+    except (NameError, TypeError):
+        return isinstance(first.annotation, str) and first.annotation.rpartition(".")[2] == "ReplyStream"
