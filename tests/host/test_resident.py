@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from perdure.agent.connection import ConnectionRequest
+from perdure.errors import StorageError
 from perdure.host.bus import LocalBus
 from perdure.host.resident import Resident
 from perdure.protocol.names import Address
@@ -14,6 +16,8 @@ from perdure.storage.contract import CloseTurn, LoadValue, PutValue
 from perdure.storage.sqlite import SqliteStore
 from tests.host.sinks import RecordingSink
 from tests.host.stores import MoodyStore
+
+REQUEST = ConnectionRequest("/agents/agent/room", {}, {})
 
 pytestmark = pytest.mark.anyio
 
@@ -126,7 +130,7 @@ async def test_a_wake_that_fails_drops_it_and_hangs_up(room: Room, caplog: pytes
 
     sink = RecordingSink()
     room.bus.serve(_NoAgents())
-    room.resident.peers[room.bus.attach(Address("agent", "room"), sink)] = None
+    room.resident.peers[room.bus.attach(Address("agent", "room"), sink, REQUEST)] = None
     room.post("never")
     room.resident.wake(failing)
     assert await room.resident.agent() is None
@@ -154,7 +158,7 @@ async def test_who_asks_for_an_agent_that_was_closed_while_it_woke_is_told_that_
 async def test_a_frame_waits_for_the_writes_before_it_and_for_no_checkpoint(room: Room) -> None:
     sink = RecordingSink()
     room.bus.serve(_NoAgents())
-    peer = room.bus.attach(Address("agent", "room"), sink)
+    peer = room.bus.attach(Address("agent", "room"), sink, REQUEST)
     checkpoint = room.resident.checkpoint(put("a"))
     room.resident.send((peer,), '{"type":"first"}')
     assert sink.types == ["first"]
@@ -172,7 +176,7 @@ async def test_a_frame_waits_for_the_writes_before_it_and_for_no_checkpoint(room
 async def test_a_failed_write_drops_it_once(room: Room, kind: str, caplog: pytest.LogCaptureFixture) -> None:
     sink = RecordingSink()
     room.bus.serve(_NoAgents())
-    peer = room.bus.attach(Address("agent", "room"), sink)
+    peer = room.bus.attach(Address("agent", "room"), sink, REQUEST)
     room.resident.peers[peer] = None
     room.store.refuses = lambda operation: True
     for _ in range(3):
@@ -195,7 +199,9 @@ async def test_after_a_failed_write_it_stores_nothing_more(room: Room) -> None:
     room.resident.write(put("a"))
     await turn()
     late = [room.resident.write(put("b")), room.resident.checkpoint(put("c"))]
-    assert [commit.cancelled() for commit in late] == [True, True]
+    for commit in late:
+        with pytest.raises(StorageError, match="not in memory any more"):
+            await commit
     await turn()
     assert [await room.stored(key) for key in "abc"] == [None, None, None]
     assert room.dropped == [room.resident]
@@ -261,9 +267,9 @@ async def test_the_clock_counts_milliseconds_since_1970(room: Room) -> None:
 class _NoAgents:
     """An agent side that nothing reaches."""
 
-    def connect(self, address: Address, peer: int) -> None: ...
+    def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None: ...
 
-    def receive(self, address: Address, peer: int, text: str) -> None: ...
+    def receive(self, address: Address, peer: int, message: str | bytes) -> None: ...
 
     def disconnect(self, address: Address, peer: int) -> None: ...
 
