@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from perdure import Think
 from perdure.agent.answer import Answer
+from perdure.agent.room import Room as ConversationRoom
 from perdure.agent.stream import SEGMENT
 from perdure.agent.turn import Turn
 from perdure.chat.handshake import Handshake, Idle
+from perdure.session.transcript import Transcript
 from tests.agent.services import RecordingServices
 from tests.requirements import requirement
 
@@ -36,7 +39,8 @@ class Room:
             origin_ids=["u1"],
             generation=0,
         )
-        self.answer = Answer(self.turn, self.services, self.handshake)
+        room = ConversationRoom(Think(), self.services, Transcript(), self.handshake)
+        self.answer = Answer(self.turn, room)
 
     def chunks(self, peer: int) -> list[dict[str, Any]]:
         return [json.loads(frame["body"]) for frame in self.services.frames(peer) if "seq" in frame]

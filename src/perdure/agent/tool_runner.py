@@ -48,7 +48,7 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
     began = time.perf_counter()
     try:
         output = await _decide(request)
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, asyncio.CancelledError, SystemExit) as error:
         if isinstance(error, asyncio.CancelledError) and _is_stopping():
             raise
         if not isinstance(error, ToolError):
