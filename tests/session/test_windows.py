@@ -177,6 +177,33 @@ async def test_a_conversation_that_is_all_in_memory_is_never_read(store: SqliteS
     assert watched.queries == []
 
 
+async def test_the_ids_of_other_branches_are_remembered(store: SqliteStore) -> None:
+    chat = await Chat.open(store)
+    chat.say("u1", "a1", "u2", "a2")
+    chat.answer("a3", "u1")
+    chat.transcript.shrink()
+    await chat.settled()
+    woken, watched = await opened(store, window=10 * SIZE, memory=100 * SIZE)
+    watched.queries.clear()
+    for transcript in (chat.transcript, woken):
+        assert [node.id for node in transcript.known.values() if node.loaded] == ["u1", "a3"]
+        assert transcript.unknown(["new"]) == []
+        assert {"a1", "u2", "a2"} <= transcript.known.keys()
+    assert watched.queries == []
+
+
+async def test_of_very_many_messages_beside_the_path_none_is_remembered(store: SqliteStore) -> None:
+    await write_line(store, line(1200))
+    chat = await Chat.open(store)
+    chat.append("edit", "m000")
+    chat.transcript.shrink()
+    await chat.settled()
+    woken, _ = await opened(store, window=10 * SIZE, memory=100 * SIZE)
+    for transcript in (chat.transcript, woken):
+        assert set(transcript.known) == {"m000", "edit"}
+        assert transcript.unknown(["m005"]) == ["m005"]
+
+
 async def test_many_unknown_ids_are_looked_for_with_one_query(store: SqliteStore) -> None:
     await write_line(store, line(2000))
     transcript, watched = await opened(store, window=5 * SIZE, memory=10 * SIZE)

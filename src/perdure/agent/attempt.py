@@ -18,6 +18,7 @@ from perdure.agent.turn_config import ChatErrorContext
 from perdure.chat.builder import MessageBuilder
 from perdure.errors import ModelError, PerdureError
 from perdure.models.contract import HistoryMessage
+from perdure.observability import emit
 from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import Operation
@@ -89,7 +90,14 @@ async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
     """The conversation as the model is shown it. What is odd in it is put right once, for everybody."""
     repairs = room.transcript.repair()
     if repairs.operations:
-        logger.info("Repaired tool calls: %s", [*repairs.settled, *repairs.normalised])
+        calls = sorted({*repairs.settled, *repairs.normalised})
+        emit(
+            "chat:transcript:repaired",
+            requestId=turn.id,
+            removedToolCalls=len(repairs.settled),
+            normalizedInputs=len(repairs.normalised),
+            toolCallIds=calls,
+        )
         room.services.write(repairs.operations)
         room.show()
     return await room.transcript.history(turn.parent, room.think.truncation_step)

@@ -22,6 +22,7 @@ from perdure.agent.turns import Failure, Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
 from perdure.chat.reconcile import Changes, reconcile
 from perdure.errors import BadRequest, StorageError
+from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import UIMessage
@@ -121,6 +122,7 @@ class Conversation:
             logger.info("Ignored a frame: %s", reason)
         else:
             self._send(peer, frames.terminal_error(request, f"Bad request: {reason}"))
+            emit("chat:request:failed", requestId=request, stage="parse", messagesPersisted=False, error=reason)
 
     def _greet(self, peer: PeerId, greeting: Greeting, probe: str | None = None) -> None:
         match greeting:
@@ -159,7 +161,7 @@ class Conversation:
                 return self._admit_after_reading(peer, frame.id, body, missing)
             self._admit(peer, frame.id, body)
         except BadRequest as error:
-            self._send(peer, frames.terminal_error(frame.id, str(error)))
+            self._fail(peer, frame.id, str(error), "parse")
         return None
 
     async def _admit_after_reading(
@@ -172,12 +174,17 @@ class Conversation:
             # Nothing is awaited between that look and this act.
             self._admit(peer, request, body)
         except BadRequest as error:
-            self._send(peer, frames.terminal_error(request, str(error)))
+            self._fail(peer, request, str(error), "parse")
         except StorageError as error:
             logger.error("The chat request %s could not be admitted: %s", request, error)
-            self._send(peer, frames.terminal_error(request, "The conversation could not be read."))
+            self._fail(peer, request, "The conversation could not be read.", "persist")
         if self._turns.active is None:
             self._transcript.shrink()
+
+    def _fail(self, peer: PeerId, request: str, text: str, stage: str) -> None:
+        """A request was not accepted."""
+        self._send(peer, frames.terminal_error(request, text))
+        emit("chat:request:failed", requestId=request, stage=stage, messagesPersisted=False, error=text)
 
     def _missing(self, body: client_frames.ChatBody) -> Coroutine[Any, Any, None] | None:
         """What must be read before it can be said what the request changes; ``None`` when all is in memory."""

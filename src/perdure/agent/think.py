@@ -51,6 +51,10 @@ class Think(Agent):
     """Most bytes of the conversation that are held in memory and shown to the model: its newest messages, at least one.
     ``math.inf``, or a number that makes no sense, for no limit. Clients are sent the newest of these that fit
     ``Limits.window``."""
+    store_messages: bool = False
+    """Whether what is said goes into OpenTelemetry spans."""
+    store_tools: bool = False
+    """Whether inputs and outputs of tools do."""
 
     # ── what a turn runs with ───────────────────────────────────────
 

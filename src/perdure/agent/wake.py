@@ -15,7 +15,7 @@ from perdure.agent.turns import Failure
 from perdure.chat.recovery import INTERRUPTED_TURN, rebuild
 from perdure.protocol import codec
 from perdure.session.archive import Archive
-from perdure.session.transcript import Transcript
+from perdure.session.transcript import WINDOW, Transcript
 from perdure.storage.contract import (
     AgentRecord,
     CloseTurn,
@@ -47,7 +47,7 @@ class _Request(msgspec.Struct):
         return self.own if self.parent is None else [*self.own, self.parent]
 
 
-async def wake(think: Think, key: str, store: Store, services: Services, window: int) -> Conversation:
+async def wake(think: Think, key: str, store: Store, services: Services, window: int = WINDOW) -> Conversation:
     """The conversation of the agent with this key, as it is stored; empty when there is none.
 
     Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most. What

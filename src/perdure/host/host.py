@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from starlette import types as asgi
+
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.live import LiveAgent
@@ -14,6 +16,7 @@ from perdure.host.bus import Bus
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
+from perdure.observability import Events, Scope, within
 from perdure.protocol.names import Address
 from perdure.session.transcript import WINDOW
 from perdure.storage.contract import Store
@@ -32,6 +35,7 @@ class Host:
         store: Store,
         bus: Bus,
         placement: Placement,
+        events: Events | None = None,
         *,
         window: int = WINDOW,
     ) -> None:
@@ -42,6 +46,7 @@ class Host:
             store: Where agents are kept.
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
+            events: Who is told of what happens to them. Default: nobody.
             window: Most bytes of a conversation that clients are sent.
         """
         self._kinds = kinds
@@ -49,15 +54,21 @@ class Host:
         self._bus = bus
         self._placement = placement
         self._window = window
+        self._events = events if events is not None else Events()
         self._residents: dict[str, Resident] = {}
         self._tasks = Tasks()
         bus.serve(self)
+
+    @property
+    def in_memory(self) -> int:
+        """How many agents are in memory."""
+        return len(self._residents)
 
     def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None:
         """A connection comes."""
         resident = self._resident(address)
         resident.peers[peer] = None
-        resident.post(lambda agent: agent.connected(peer, request))
+        resident.post(lambda agent: self._greet(agent, peer, request))
 
     def receive(self, address: Address, peer: int, message: str | bytes) -> None:
         """A connection sends a message."""
@@ -82,10 +93,18 @@ class Host:
         """
         if method != "get-messages":
             raise BadRequest(f"An agent has no method {method!r:.60}.")
-        agent = await self._resident(address).agent()
-        if agent is None:
-            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        _, agent = await self._awake(address)
         return await agent.chat.stored_messages()
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Let an agent answer an HTTP request.
+
+        Raises:
+            StorageError: the agent could not be woken.
+        """
+        resident, agent = await self._awake(address)
+        with within(resident.scope):
+            await agent.requested(scope, receive, send)
 
     async def close(self) -> None:
         """Stop. Running turns stay open in the store; the next start finds them."""
@@ -94,16 +113,32 @@ class Host:
         await asyncio.gather(*(resident.close() for resident in residents))
         await self._tasks.close()
 
+    async def _awake(self, address: Address) -> tuple[Resident, LiveAgent]:
+        resident = self._resident(address)
+        agent = await resident.agent()
+        if agent is None:
+            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        return resident, agent
+
     def _resident(self, address: Address) -> Resident:
         resident = self._residents.get(address.key)
         if resident is None:
             epoch = self._placement.epoch_of(address.key)
             assert epoch is not None, f"{address.key} belongs to another process"
-            resident = Resident(address.key, self._store, epoch, self._bus, self._drop)
-            self._residents[address.key] = resident
             kind = self._kinds[address.kind]
+            scope = Scope(agent=kind.__name__, name=address.name, key=address.key, events=self._events)
+            resident = Resident(scope, self._store, epoch, self._bus, self._drop)
+            self._residents[address.key] = resident
             resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services, window=self._window))
         return resident
+
+    def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
+        try:
+            agent.connected(peer, request)
+        except Exception:
+            # The application's code failed half way: a connection that was not greeted would never be served.
+            self._bus.hang_up((peer,), 1011, "The connection could not be set up. See the server's log.")
+            raise
 
     def _drop(self, resident: Resident) -> None:
         if self._residents.get(resident.key) is resident:

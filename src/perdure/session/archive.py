@@ -19,6 +19,7 @@ from perdure.storage.contract import (
     FindMessages,
     LoadAttachments,
     LoadBranch,
+    LoadOffPath,
     MessagePlace,
     MessageRow,
     Store,
@@ -73,6 +74,15 @@ class Archive:
         """
         await self._settled()
         return await self._store.read(FindFollowing(self._agent, positions))
+
+    async def off_path(self) -> list[MessagePlace]:
+        """Where the messages stand that are not on the active path.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        await self._settled()
+        return await self._store.read(LoadOffPath(self._agent))
 
     async def branch(self, leaf: int | None, *, max_bytes: int | None = None, max_rows: int | None = None) -> Branch:
         """The end of the branch whose last message is at ``leaf``; of the active path with ``None``.

@@ -179,8 +179,8 @@ class Path:
 
 
 def must_send(branch: Sequence[Node]) -> int:
-    """How many messages at the end of a branch clients are sent however large they are: the newest one, and the question
-    that it answers. A picture is not to vanish because somebody answered."""
+    """How many messages at the end of a branch clients are sent however large they are: the newest one, and the
+    question that it answers. A picture is not to vanish because somebody answered."""
     answered = len(branch) > 1 and branch[-1].role == "assistant" and branch[-2].role == "user"
     return 2 if answered else min(len(branch), 1)
 

@@ -22,7 +22,7 @@ from perdure.session.archive import Archive
 from perdure.session.node import Node
 from perdure.session.path import as_old, must_send
 from perdure.session.tree import MEMORY, WINDOW, Tree
-from perdure.storage.contract import AgentRecord, Branch, MessageRow, Operation
+from perdure.storage.contract import AgentRecord, Branch, MessagePlace, MessageRow, Operation
 
 __all__ = ["WINDOW", "Repairs", "Transcript"]
 
@@ -66,6 +66,9 @@ class Transcript(Tree):
             nodes = transcript._adopt(await archive.branch(None, max_bytes=_limit(memory)))
             await transcript._make_whole(nodes)
             transcript._path.replace(nodes)
+            if transcript._remembers_others(record.messages - len(nodes)):
+                transcript._remember(await archive.off_path())
+            transcript._tell_window()
         return transcript
 
     # ── what is missing ─────────────────────────────────────────────
@@ -104,8 +107,7 @@ class Transcript(Tree):
         generation = self._generation
         found = await self._archive.find(wanted)
         if generation == self._generation:
-            for place in found:
-                self._nodes.setdefault(place.id, Node(place.pos, place.id, None, place.role))
+            self._remember(found)
             self._absent.update(wanted)
 
     async def load(self, identifier: str) -> None:
@@ -169,7 +171,8 @@ class Transcript(Tree):
         while above:
             places = await self._archive.following(list(above))
             for place in places:
-                node = self._nodes.setdefault(place.id, Node(place.pos, place.id, None, place.role))
+                self._remember([place])
+                node = self._nodes[place.id]
                 node.parent = node.parent or above[place.parent or 0]
             above = {place.pos: place.id for place in places}
 
@@ -237,8 +240,14 @@ class Transcript(Tree):
 
     # ── what was read ───────────────────────────────────────────────
 
+    def _remember(self, places: Iterable[MessagePlace]) -> None:
+        self._cluttered = True
+        for place in places:
+            self._nodes.setdefault(place.id, Node(place.pos, place.id, None, place.role))
+
     def _adopt(self, branch: Branch) -> list[Node]:
         """The messages of a branch as nodes. What is in memory already is what counts."""
+        self._cluttered = True
         previous: str | None = None
         if (before := branch.before) is not None:
             self._nodes.setdefault(before.id, Node(before.pos, before.id, None, before.role))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from perdure.chat.clean import clean_answer
+from perdure.observability import emit
 from perdure.protocol import codec
 from perdure.protocol.messages import UIMessage
 from perdure.session.attachments import cut_out, split
@@ -32,6 +33,9 @@ WINDOW = 4 * MIB
 """Most bytes of a conversation that clients are sent, unless told otherwise."""
 MEMORY = 32 * MIB
 """Most bytes of a conversation that are held and that a model is shown, unless told otherwise."""
+
+_OTHERS = 1_000
+"""Most messages beside a path whose places are kept in memory."""
 
 _KEPT = 0.75
 """What is left of the memory budget when it was outgrown: the beginning of prompts moves seldom then."""
@@ -68,10 +72,13 @@ class Tree:
         """Messages whose branch was brought into memory as far as it fits."""
         self._left: set[str] = set()
         """Messages that left the path while a turn was open."""
+        self._cluttered = False
+        """Whether there may be texts in memory beside the path."""
         self._unchecked: list[Node] = []
         """Messages that may be in need of repair."""
         self._generation = 0
         """Counts how often everything was forgotten."""
+        self._told_windowed = False
 
     # ── looking ─────────────────────────────────────────────────────
 
@@ -129,6 +136,7 @@ class Tree:
         if self._path.find(parent) is not None or parent not in self._left:
             return [*attached, *self._place(node, at_ms)]
         self._left.add(node.id)
+        self._cluttered = True
         operations = [*attached, self._appended(node, at_ms)]
         if leaf := self._path.leaf:
             operations.append(self._move(leaf, leaf.parent))
@@ -142,6 +150,8 @@ class Tree:
         index = self._path.find(node.id)
         if index is not None:
             self._path.refresh(index, before)
+        else:
+            self._cluttered = True
         return [*attached, UpdateMessage(node.pos, *_kept_form(node))]
 
     def aim_at(self, identifier: str | None) -> None:
@@ -165,6 +175,7 @@ class Tree:
         self._path.replace(())
         self._unchecked.clear()
         self._forget_reading()
+        self._tell_window()
         return [ClearConversation()]
 
     def shrink(self) -> None:
@@ -173,14 +184,38 @@ class Tree:
         path = self._path
         if path.bytes > self._memory:
             self._drop_oldest()
-        before = self._nodes[path.nodes[0].parent or ""] if path.is_windowed else None
-        kept = len(path.nodes) + (before is not None)
-        if len(self._nodes) > kept or (before is not None and before.loaded):
-            self._nodes = {node.id: node for node in path.nodes}
-            if before is not None:
-                self._nodes[before.id] = _place_of(before)
-            self._unchecked = [node for node in self._unchecked if self._nodes.get(node.id) is node]
+        if self._cluttered:
+            self._let_go_of_others()
         path.release()
+        self._tell_window()
+
+    def _let_go_of_others(self) -> None:
+        """Hold no text but those of the path. Places of others are worth remembering: ids of new messages are looked up
+        in the store as long as there are messages that nobody knows of."""
+        path = {node.id: node for node in self._path.nodes}
+        others = [node for node in self._nodes.values() if node.id not in path]
+        if not self._remembers_others(len(others)):
+            before = self._path.nodes[0].parent if path else None
+            others = [node for node in others if node.id == before]
+        self._nodes = {**path, **{node.id: _place_of(node) for node in others}}
+        self._unchecked = [node for node in self._unchecked if self._nodes.get(node.id) is node]
+        self._cluttered = False
+
+    def _remembers_others(self, count: int) -> bool:
+        """Whether the places of that many messages beside the path are kept in memory."""
+        return count <= _OTHERS and not self.is_windowed
+
+    def _tell_window(self) -> None:
+        """Report when the conversation has become too large to be held as a whole, or small enough."""
+        if self.is_windowed != self._told_windowed:
+            self._told_windowed = self.is_windowed
+            emit(
+                "chat:hydration:windowed",
+                windowed=self.is_windowed,
+                messages=len(self._path.nodes),
+                bytes=self._path.bytes,
+                storedMessages=self._stored,
+            )
 
     def _drop_oldest(self) -> None:
         nodes = self._path.nodes
@@ -243,6 +278,7 @@ class Tree:
             operations += self._move_with_branches(follower, path.nodes[-1].id, carried)
             path.append(follower)
         if len(following) > len(carried):
+            self._cluttered = True
             self._left = self._nodes.keys() - {kept.id for kept in path.nodes}
         return operations
 

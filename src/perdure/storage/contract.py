@@ -321,8 +321,8 @@ class LoadPath(Query[list[MessageRow]], frozen=True):
     agent: str
 
 
-class LoadOffPath(Query[list[MessageRow]], frozen=True):
-    """The messages that are not on the active path."""
+class LoadOffPath(Query[list[MessagePlace]], frozen=True):
+    """Where the messages stand that are not on the active path. Lowest position first."""
 
     agent: str
 

@@ -12,7 +12,7 @@ __all__ = ["load_branch", "load_off_path", "load_path"]
 
 _AGENT = "select id from agent where key = ?"
 _LEAF = "select max(pos) from message where agent = ?"
-_ALL = f"select {COLUMNS} from message where agent = ? order by pos"
+_PLACES = "select pos, id, parent, role from message where agent = ? order by pos desc"
 _DOWN_FROM = f"select {COLUMNS} from message where agent = ? and pos <= ? order by pos desc"
 
 
@@ -42,11 +42,17 @@ def load_path(cursor: Cursor, query: LoadPath) -> list[MessageRow]:
     return load_branch(cursor, LoadBranch(query.agent)).rows
 
 
-def load_off_path(cursor: Cursor, query: LoadOffPath) -> list[MessageRow]:
-    """The messages that are not on the active path, oldest first."""
+def load_off_path(cursor: Cursor, query: LoadOffPath) -> list[MessagePlace]:
+    """Where the messages stand that are not on the active path: what a way up from the leaf passes by."""
     agent = cursor.execute(_AGENT, (query.agent,)).fetchone()
-    path = {row.pos for row in load_path(cursor, LoadPath(query.agent))}
-    return [row_of(row) for row in cursor.execute(_ALL, agent or (None,)) if row[0] not in path]
+    found: list[MessagePlace] = []
+    wanted: int | None = -1
+    for number, values in enumerate(cursor.execute(_PLACES, agent or (None,))):
+        if number == 0 or values[0] == wanted:
+            wanted = values[2]
+        else:
+            found.append(MessagePlace(*values))
+    return found[::-1]
 
 
 @dataclass
