@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import socket
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import httpx2
 import uvicorn
 
 from perdure import App, Limits, Think
-from tests.support.tabs import Tab
+from tests.support.tabs import PATIENCE, Tab
 
 __all__ = ["Serving", "serving"]
 
@@ -28,13 +29,32 @@ class Serving:
 
     async def tab(self, name: str = "room", agent: str = "agent", **options: Any) -> Tab:
         """Open a connection to an agent."""
-        tab = await Tab.open(f"ws://127.0.0.1:{self.port}/agents/{agent}/{name}", **options)
+        return await self.connect(f"/agents/{agent}/{name}", **options)
+
+    async def connect(self, path: str, host: str = "127.0.0.1", **options: Any) -> Tab:
+        """Open a connection to any path, under any host name."""
+        url = f"ws://{host}:{self.port}{path}"
+        tab = await Tab.open(url, host="127.0.0.1", port=self.port, **options)
         self._open.push_async_callback(tab.close)
         return tab
 
     async def get(self, path: str, **options: Any) -> httpx2.Response:
         """An HTTP request."""
-        return await self._client.get(f"http://127.0.0.1:{self.port}{path}", **options)
+        return await self.request("GET", path, **options)
+
+    async def request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        """An HTTP request with any method."""
+        return await self._client.request(method, f"http://127.0.0.1:{self.port}{path}", **options)
+
+    async def raw(self, request: bytes) -> bytes:
+        """Send bytes that no HTTP client would send; gives what comes back until the server closes the connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        async with asyncio.timeout(PATIENCE):
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
 
     async def stored(self, name: str = "room", agent: str = "agent") -> list[dict[str, Any]]:
         """The conversation as ``get-messages`` gives it."""
@@ -48,10 +68,22 @@ class Serving:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *agents: type[Think], data: Path | str, limits: Limits | None = None, hosts: Sequence[str] = ()
+    *agents: type[Think],
+    data: Path | str,
+    limits: Limits | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    send_buffer: int | None = None,
 ) -> AsyncGenerator[Serving]:
-    """Serve ``agents`` from the folder ``data``."""
-    app = App(*agents, data=data, limits=limits, allowed_hosts=hosts)
+    """Serve ``agents`` from the folder ``data``.
+
+    Args:
+        agents: The classes.
+        data: The folder.
+        limits: As for :class:`~perdure.App`, as are ``hosts`` and ``origins``.
+        send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
+    """
+    app = App(*agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins)
     config = uvicorn.Config(
         app,
         port=0,
