@@ -22,7 +22,9 @@ from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
+from perdure.agent.schedules import Schedule
 from perdure.agent.think import Think
 from perdure.errors import (
     BadRequest,
@@ -69,6 +71,8 @@ __all__ = [
     "PerdureError",
     "ReadonlyConnection",
     "ReplyStream",
+    "Retry",
+    "Schedule",
     "StorageError",
     "StorageInUse",
     "Think",

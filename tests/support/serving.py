@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import socket
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any

@@ -70,6 +70,8 @@ class Turns:
         self._handshake = handshake
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._leaving: dict[str, Turn] = {}
+        """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
@@ -218,13 +220,22 @@ class Turns:
 
     def _end(self, turn: Turn, ending: _Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
-        del self._open[turn.id]
+        self._leaving[turn.id] = self._open.pop(turn.id)
         if ending.error is None or ending.told:
             frame = frames.terminal(turn.id, ending.outcome, turn.origin_ids)
         else:
             frame = frames.terminal_error(turn.id, ending.error, turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
+        self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
             # Whoever came while the turn was being prepared is shown why nothing came of it.
             self._services.send((peer,), frames.resuming(turn.id) if failed else frames.nothing_to_resume())
+
+    def _told(self, turn: Turn) -> None:
+        del self._leaving[turn.id]
+
+    @property
+    def unfinished(self) -> list[Turn]:
+        """The turns whose end nobody was told, in the order in which they were accepted."""
+        return [*self._leaving.values(), *self._open.values()]

@@ -59,6 +59,9 @@ class Outbox:
         self._queue.append(commit)
         commit.add_done_callback(self._drain)
 
+    def __len__(self) -> int:
+        return len(self._queue)
+
     def close(self) -> None:
         """Forget what was not sent."""
         self._closed = True

@@ -12,9 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from perdure.agent.base import Agent
 from perdure.errors import BadRequest, ConfigurationError
-from perdure.host.bus import LocalBus
+from perdure.host.engine import Engine
 from perdure.host.host import Host
-from perdure.host.placement import AlwaysMine
 from perdure.host.tasks import Tasks
 from perdure.models.registry import close_models
 from perdure.protocol.names import kebab, parse_path
@@ -24,7 +23,6 @@ from perdure.server.limits import Limits
 from perdure.server.origin import Gate
 from perdure.server.requests import connection_request, raw_path
 from perdure.server.warmup import warm_up
-from perdure.storage.sqlite import SqliteStore
 
 __all__ = ["App"]
 
@@ -39,6 +37,8 @@ class App:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = None,
+        idle_seconds: float | None = 60.0,
+        engine: Engine | None = None,
     ) -> None:
         """An app with these agent classes.
 
@@ -48,16 +48,23 @@ class App:
             allowed_hosts: Host names by which the server is reached, beside this machine's own; ``"*"`` for any.
             allowed_origins: Origins of pages from elsewhere that may connect; ``"*"`` for any.
             limits: Sizes. Default: ``Limits()``.
+            idle_seconds: After how many seconds without work an agent leaves memory (up to a half later). Its
+                connections stay open, and the next thing that happens to it brings it back. ``None``: never.
+            engine: Internal, for tests: what to run on.
 
         Raises:
-            ConfigurationError: no classes, or two that have the same name in URLs.
+            ConfigurationError: no classes, two that have the same name in URLs, or ``idle_seconds`` is not positive.
         """
         self.agents = _by_path(agents)
         self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
         self.limits = limits or Limits()
         self.allowed_hosts = list(allowed_hosts)
         self.allowed_origins = list(allowed_origins)
-        self._bus = LocalBus()
+        if idle_seconds is not None and not idle_seconds > 0:
+            raise ConfigurationError(f"App(idle_seconds={idle_seconds!r}): it must be more than 0, or None for never.")
+        self._idle_seconds = idle_seconds
+        self._engine = engine or Engine()
+        self._bus = self._engine.bus
         self._tasks = Tasks()
         self._starting = asyncio.Lock()
         self._running: contextlib.AsyncExitStack | None = None
@@ -95,8 +102,11 @@ class App:
 
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[None]:
-        store = await SqliteStore.open(self.data)
-        host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch))
+        engine = self._engine
+        store = await engine.open_store(self.data)
+        placement = engine.placement(store)
+        host = Host(self.agents, store, self._bus, placement, clock=engine.clock, idle_seconds=self._idle_seconds)
+        host.start()
         self._tasks.spawn(warm_up(self.agents.values()), "warm up")
         try:
             yield
