@@ -14,6 +14,9 @@
     ├── ModelError              the model did not answer
     │   ├── ModelRejected       the provider refused the request
     │   └── ModelUnreachable    the provider could not be reached, or broke off
+    ├── TurnError               a turn cannot be, or came to nothing
+    │   ├── NestedTurn          a turn waits for the turn that it runs in
+    │   └── TurnFailed          a turn that was waited for ended with an error
     └── ToolError               a tool call did not give a result
         ├── UnknownTool         the model asked for a tool that is not there
         └── InvalidToolInput    the model's arguments do not fit the tool
@@ -34,12 +37,15 @@ __all__ = [
     "ModelError",
     "ModelRejected",
     "ModelUnreachable",
+    "NestedTurn",
     "NewerSchema",
     "PerdureError",
     "ReadonlyConnection",
     "StorageError",
     "StorageInUse",
     "ToolError",
+    "TurnError",
+    "TurnFailed",
     "UnknownTool",
 ]
 
@@ -157,6 +163,35 @@ class ModelUnreachable(ModelError):
     """The provider could not be reached, or broke off in the middle of an answer."""
 
     code = "model_unreachable"
+
+
+class TurnError(PerdureError):
+    """A turn cannot be, or came to nothing."""
+
+    code = "turn"
+
+
+class NestedTurn(TurnError):
+    """A turn would wait for the turn that it runs in, which waits for it: for ever."""
+
+    code = "nested_turn"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        """What was called."""
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} cannot be called from inside a turn of the same agent: it would wait for the turn that it is "
+            "part of. Use add_messages() to add to the conversation, or start the turn when this one is over."
+        )
+
+
+class TurnFailed(TurnError):
+    """A turn that was waited for ended with an error. The text is what clients were shown."""
+
+    code = "turn_failed"
 
 
 class ToolError(PerdureError):

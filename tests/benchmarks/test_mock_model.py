@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from benchmarks.mock_model import DENIED, MockModel
 
+from benchmarks.mock_model import DENIED, MockModel
 from perdure.errors import ModelRejected
 from perdure.models.contract import Finish, HistoryMessage, ModelRequest
 

@@ -47,6 +47,11 @@ def chat_request(request: Any, body: str, method: str = "POST") -> Frame:
     return {"type": "cf_agent_use_chat_request", "id": request, "init": {"method": method, "body": body}}
 
 
+def _text(frame: Frame | str | bytes) -> Any:
+    """A frame as a browser writes it; what is no object, as it is."""
+    return json.dumps(frame, ensure_ascii=False) if isinstance(frame, dict) else frame
+
+
 class Tab:
     """One connection. Everything that arrives is kept in ``frames``."""
 
@@ -80,12 +85,12 @@ class Tab:
     # ── sending ─────────────────────────────────────────────────────
 
     async def send(self, frame: Frame | str | bytes) -> None:
-        await self._socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
+        await self._socket.send(_text(frame))
 
     async def ask(self, request: str, *messages: Frame | str, trigger: str = "submit-message", **body: Any) -> None:
         """Post a conversation whose last message is to be answered."""
         posted = [user_message(message) if isinstance(message, str) else message for message in messages]
-        await self.send(chat_request(request, json.dumps({"messages": posted, "trigger": trigger, **body})))
+        await self.send(chat_request(request, _text({"messages": posted, "trigger": trigger, **body})))
 
     async def cancel(self, request: str) -> None:
         await self.send({"type": "cf_agent_chat_request_cancel", "id": request})
@@ -120,8 +125,8 @@ class Tab:
 
     async def send_together(self, *frames: Frame | str) -> None:
         """Send frames in one piece, so that the server has the last when it handles the first."""
-        sent = [json.dumps(frame) if isinstance(frame, dict) else frame for frame in frames]
-        self.write(b"".join(WireFrame(Opcode.TEXT, text.encode()).serialize(mask=True) for text in sent))
+        texts: list[str] = [_text(frame) for frame in frames]
+        self.write(b"".join(WireFrame(Opcode.TEXT, text.encode()).serialize(mask=True) for text in texts))
 
     def drop(self) -> None:
         """Cut the line without a goodbye."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from perdure.agent.services import PeerId, Services
+from collections.abc import Mapping
+from typing import Any
+
+from perdure.agent.room import Room
 from perdure.agent.stream import LiveStream
 from perdure.agent.turn import Turn
-from perdure.chat.handshake import Handshake
 from perdure.models.contract import Chunk
 from perdure.protocol import server_frames as frames
 
@@ -15,21 +17,27 @@ __all__ = ["Answer"]
 class Answer:
     """The sink of the loop, for one turn."""
 
-    def __init__(self, turn: Turn, services: Services, handshake: Handshake[PeerId]) -> None:
+    def __init__(self, turn: Turn, room: Room) -> None:
         self.builder = turn.builder
-        self.stream = LiveStream(turn.id, services)
+        self.stream = LiveStream(turn.id, room.services, continuation=turn.continuation)
         self.opened = False
         self._turn = turn
-        self._services = services
-        self._handshake = handshake
+        self._services = room.services
+        self._handshake = room.handshake
         self._discarded = False
 
-    def open(self) -> None:
+    def open(self, metadata: Mapping[str, Any] | None = None) -> None:
         """The stream starts: whoever waits for it is offered it before its first chunk."""
         self.opened = True
+        self.builder = self._turn.builder
         for peer in self._handshake.streaming(self._turn.id):
             self._services.send((peer,), frames.resuming(self._turn.id))
-        self.emit({"type": "start", "messageId": self._turn.message_id})
+        start: Chunk = {"type": "start"}
+        if not self._turn.continuation:
+            start["messageId"] = self._turn.message_id
+        if metadata is not None:
+            start["messageMetadata"] = dict(metadata)
+        self.emit(start)
 
     def emit(self, chunk: Chunk) -> None:
         """Take one chunk: it is in the message, in the log and on its way to everyone in one step."""
@@ -37,6 +45,8 @@ class Answer:
             return
         self.builder.apply(chunk)
         self._services.send(self._handshake.listeners, self.stream.add(chunk))
+        if self._turn.listener is not None:
+            self._turn.listener(chunk)
 
     def fail(self, text: str) -> None:
         """The model failed: say so in the stream. The end follows."""

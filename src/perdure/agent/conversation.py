@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
+from perdure.agent.driving import Driving
+from perdure.agent.room import Room
 from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
+from perdure.agent.turn import Turn
 from perdure.agent.turns import Failure, Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
 from perdure.chat.reconcile import Changes, reconcile
@@ -48,7 +51,10 @@ class Conversation:
         self._services = services
         self._transcript = transcript
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
-        self._turns = Turns(think, services, transcript, self._handshake, failure, finished)
+        self._room = Room(think, services, transcript, self._handshake)
+        self._turns = Turns(self._room, failure, finished)
+        self.driving = Driving(self._room, self._turns)
+        """Turns and messages that the server's own code asks for."""
 
     # ── reading ─────────────────────────────────────────────────────
 
@@ -84,7 +90,7 @@ class Conversation:
             case client_frames.Cancel(id=request):
                 self._turns.cancel(request)
             case client_frames.Clear():
-                self._clear(peer)
+                self.clear(peer)
             case client_frames.Probe(probeId=probe):
                 self._greet(peer, self._handshake.probed(peer), probe)
             case client_frames.Ack(id=stream):
@@ -125,7 +131,7 @@ class Conversation:
     def _send(self, peer: PeerId, frame: str) -> None:
         self._services.send((peer,), frame)
 
-    def _others(self, peer: PeerId) -> list[PeerId]:
+    def _others(self, peer: PeerId | None) -> list[PeerId]:
         return [other for other in self._handshake.everyone if other != peer]
 
     # ── requests ────────────────────────────────────────────────────
@@ -162,7 +168,21 @@ class Conversation:
         last = body.messages[-1]
         return last.role == "user" and last.id != self._transcript.leaf
 
-    def _clear(self, sender: PeerId) -> None:
+    @property
+    def active(self) -> Turn | None:
+        """The turn that runs."""
+        return self._turns.active
+
+    def cancel(self, request: str) -> None:
+        """Stop a turn, whether it runs or waits."""
+        self._turns.cancel(request)
+
+    def cancel_all(self) -> None:
+        """Stop every turn."""
+        self._turns.cancel_all()
+
+    def clear(self, sender: PeerId | None = None) -> None:
+        """Forget the conversation and stop every turn. ``sender`` is not told."""
         skipped = self._turns.clear()
         self._services.write(self._transcript.clear())
         for peer in self._handshake.cleared():

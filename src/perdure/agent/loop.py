@@ -7,37 +7,21 @@ transcript: what a chunk leads to is the sink's business.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Protocol, overload
 
 import anyio
 
+from perdure.agent.job import Job, Plan
+from perdure.agent.tool_runner import Call, Request, run_call
+from perdure.agent.turn_config import StepResult
 from perdure.chat.builder import MessageBuilder
-from perdure.errors import ModelUnreachable, ToolError, UnknownTool
-from perdure.models.contract import ChatModel, Chunk, Finish, HistoryMessage, ModelRequest
+from perdure.errors import ModelUnreachable, UnknownTool
+from perdure.models.contract import Chunk, Finish, HistoryMessage, ModelRequest
 from perdure.protocol.messages import UIMessage
-from perdure.tools import Tool, ToolContext, ToolSet
+from perdure.tools import ToolContext
 
-__all__ = ["Job", "Sink", "run_steps"]
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """What a turn runs with, put together before its first step."""
-
-    model: ChatModel
-    system: str
-    tools: ToolSet
-    history: Sequence[HistoryMessage]
-    """The conversation before the answer."""
-    max_steps: int
-    agent: Any
-    """The ``Think`` instance, for tools."""
-    turn_id: str
+__all__ = ["Sink", "run_steps"]
 
 
 class Sink(Protocol):
@@ -55,49 +39,57 @@ class Sink(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    id: str
-    tool: str
-    input: dict[str, Any]
-
-
 async def run_steps(job: Job, sink: Sink) -> None:
-    """Answer: steps until the model is done, or until there were ``max_steps``.
+    """Answer: steps until the model is done, a condition of the job holds, or there were ``max_steps``.
 
     Raises:
         ModelError: the model did not answer. What it said before stays with the sink.
+        Exception: what a hook of the application raises.
     """
+    steps: list[StepResult] = []
     finish = Finish("stop")
-    for _ in range(job.max_steps):
+    while len(steps) < job.max_steps:
+        before = len(sink.builder.parts)
         sink.emit({"type": "start-step"})
-        finish, calls, asked = await _model_step(job, sink)
-        await _run_calls(job, sink, calls)
+        plan = await job.plan_step(steps, _history(job, sink))
+        finish, calls, asked = await _model_step(job, plan, sink)
+        await _run_calls(job, plan, sink, calls)
         sink.emit({"type": "finish-step"})
-        if not asked:
+        step = StepResult(
+            number=len(steps), parts=sink.builder.parts[before:], finish_reason=finish.reason, usage=finish.usage
+        )
+        steps.append(step)
+        await job.step_finished(step)
+        if not asked or await job.is_over(steps):
             break
         # A settled result is durable before the model sees it.
         await sink.durable()
     sink.emit({"type": "finish", "finishReason": finish.reason})
 
 
-async def _model_step(job: Job, sink: Sink) -> tuple[Finish, list[_Call], bool]:
+async def _model_step(job: Job, plan: Plan, sink: Sink) -> tuple[Finish, list[Call], bool]:
     """One request to the model. Gives how it ended, the calls to run, and whether it called any tool at all."""
-    request = ModelRequest(job.system, _history(job, sink), job.tools.specs)
-    calls: list[_Call] = []
+    history = plan.messages if plan.messages is not None else _history(job, sink)
+    request = ModelRequest(plan.system, history, plan.tools.specs, plan.settings)
+    calls: list[Call] = []
     asked = False
-    async with contextlib.aclosing(job.model.stream(request)) as events:
+    async with contextlib.aclosing(plan.model.stream(request)) as events:
         async for event in events:
             if isinstance(event, Finish):
                 return event, calls, asked
-            kind = event["type"]
+            kind: str = event["type"]
             if kind == "tool-input-available" and not event.get("providerExecuted"):
                 asked = True
-                event = _admit(event, job.tools, calls)
+                event = await _admit(event, job, plan, calls)
             elif kind == "tool-input-error":
                 asked = True
+                event = await _admit_broken(event, job, plan, calls)
+            elif kind.startswith("reasoning") and not job.send_reasoning:
+                continue
             sink.emit(event)
-    raise ModelUnreachable(f"The model {job.model.name} broke off in the middle of its answer.")
+            if job.on_chunk is not None:
+                await job.on_chunk(event)
+    raise ModelUnreachable(f"The model {plan.model.name} broke off in the middle of its answer.")
 
 
 def _history(job: Job, sink: Sink) -> Sequence[HistoryMessage]:
@@ -106,16 +98,31 @@ def _history(job: Job, sink: Sink) -> Sequence[HistoryMessage]:
     return [*job.history, HistoryMessage.of(sink.builder.message())]
 
 
-def _admit(chunk: Chunk, tools: ToolSet, calls: list[_Call]) -> Chunk:
-    """Note a call that can be run; a call of a tool that is not there is answered at once."""
+async def _admit(chunk: Chunk, job: Job, plan: Plan, calls: list[Call]) -> Chunk:
+    """Note a call that can be run; a call of a tool that is not there is repaired, or answered at once."""
     name = chunk["toolName"]
-    if name in tools:
-        calls.append(_Call(chunk["toolCallId"], name, chunk["input"]))
+    if name in plan.tools:
+        calls.append(Call(chunk["toolCallId"], name, chunk["input"]))
         return chunk
-    return {**chunk, "type": "tool-input-error", "errorText": str(UnknownTool(name, list(tools)))}
+    error = str(UnknownTool(name, list(plan.tools)))
+    return await _admit_broken({**chunk, "type": "tool-input-error", "errorText": error}, job, plan, calls)
 
 
-async def _run_calls(job: Job, sink: Sink, calls: Sequence[_Call]) -> None:
+async def _admit_broken(chunk: Chunk, job: Job, plan: Plan, calls: list[Call]) -> Chunk:
+    """A call that cannot be run as it is: the application may know what was meant."""
+    repaired = await job.repair(Call(chunk["toolCallId"], chunk["toolName"], chunk["input"]), chunk["errorText"])
+    if repaired is None or repaired.tool not in plan.tools:
+        return chunk
+    calls.append(repaired)
+    return {
+        "type": "tool-input-available",
+        "toolCallId": repaired.id,
+        "toolName": repaired.tool,
+        "input": repaired.input,
+    }
+
+
+async def _run_calls(job: Job, plan: Plan, sink: Sink, calls: Sequence[Call]) -> None:
     """Run the calls of a step side by side; each result is shown as soon as it is there."""
     if not calls:
         return
@@ -123,21 +130,7 @@ async def _run_calls(job: Job, sink: Sink, calls: Sequence[_Call]) -> None:
     async with anyio.create_task_group() as group:
         for call in calls:
             context = ToolContext(agent=job.agent, tool_call_id=call.id, turn_id=job.turn_id, messages=messages)
-            group.start_soon(_run_call, job.tools[call.tool], call, context, sink)
-
-
-async def _run_call(tool: Tool, call: _Call, context: ToolContext, sink: Sink) -> None:
-    """One call. Whatever a tool raises is its result: the model is told and goes on."""
-    try:
-        output = await tool.run(call.input, context)
-    except ToolError as error:
-        sink.emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": str(error)})
-    except Exception as error:
-        logger.warning("Tool %s failed in turn %s", tool.name, context.turn_id, exc_info=True)
-        text = str(error) or type(error).__name__
-        sink.emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": text})
-    else:
-        sink.emit({"type": "tool-output-available", "toolCallId": call.id, "output": output})
+            group.start_soon(run_call, Request(job, plan.tools[call.tool], call, context), sink.emit)
 
 
 class _Messages(Sequence[UIMessage]):

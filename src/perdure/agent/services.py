@@ -6,6 +6,7 @@ Declarations only.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Any, Protocol
 
 from perdure.storage.contract import Commit, Operation
@@ -44,8 +45,9 @@ class Services(Protocol):
         """Store progress. Nothing that is sent waits for it."""
         ...
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run ``work`` as a task of the agent. It is cancelled when the agent is dropped."""
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        """Run ``work`` as a task of the agent, in ``context`` if one is given. It is cancelled when the agent is
+        dropped."""
         ...
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:

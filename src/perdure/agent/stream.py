@@ -24,9 +24,9 @@ INTERVAL = 0.25
 class ChunkLog:
     """The chunks of one stream, as they were sent."""
 
-    def __init__(self, turn: str, bodies: Sequence[str] = ()) -> None:
+    def __init__(self, turn: str, bodies: Sequence[str] = (), *, continuation: bool = False) -> None:
         self.turn = turn
-        self.frames = ChunkFrames(turn)
+        self.frames = ChunkFrames(turn, continuation=continuation)
         self.bodies = list(bodies)
         """The chunks as quoted text; the index is ``seq``."""
 
@@ -38,8 +38,8 @@ class ChunkLog:
 class LiveStream(ChunkLog):
     """A stream that is being made."""
 
-    def __init__(self, turn: str, services: Services) -> None:
-        super().__init__(turn)
+    def __init__(self, turn: str, services: Services, *, continuation: bool = False) -> None:
+        super().__init__(turn, continuation=continuation)
         self._services = services
         self._stored = 0
         self._timer: Timer | None = None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
+from perdure.agent.turn_config import TurnResult
 from perdure.chat.builder import MessageBuilder
+from perdure.models.contract import Chunk
 from perdure.protocol import codec
 
 __all__ = ["Turn"]
@@ -21,21 +25,33 @@ class Turn:
     id: str
     """The request id: the client's for a chat request."""
     trigger: str
-    """What asked for it: ``ws-chat``, …"""
+    """What asked for it: ``ws-chat``, ``programmatic``, ``rpc``."""
     message_id: str
     """Id of the assistant message that it writes."""
-    parent: str | None
-    """Id of the message that it answers."""
-    own_messages: Sequence[str]
-    """Ids of the messages that came with it."""
-    origin_ids: Sequence[str]
-    """Ids of the user messages that its terminal frame names."""
     generation: int
     """The conversation's generation when it was admitted; a clear starts a new one."""
+    parent: str | None = None
+    """Id of the message that it answers."""
+    branches: bool = False
+    """Whether its answer starts a branch: another answer to a message that may have one."""
+    continuation: bool = False
+    """Whether it goes on with the last answer instead of making a new one."""
+    own_messages: Sequence[str] = ()
+    """Ids of the messages that came with it."""
+    origin_ids: Sequence[str] = ()
+    """Ids of the user messages that its terminal frame names."""
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that the page sent beside the messages."""
+    inputs: Any = None
+    """Messages to add when it starts, or a function that gives them then."""
+    listener: Callable[[Chunk], None] | None = None
+    """Told each chunk, for whoever asked for the turn from within the server."""
+    result: asyncio.Future[TurnResult] | None = None
+    """How it ended, for whoever waits."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Cancelling it stops the turn, also before it runs."""
+    context: Context = field(default_factory=copy_context)
+    """The context variables of whoever asked for it."""
     builder: MessageBuilder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,6 +59,6 @@ class Turn:
 
     def to_json(self) -> str:
         """What is needed to know, after a restart, what this turn was to do."""
-        return codec.encode_text(
-            {"parent": self.parent, "own": self.own_messages, "origin": self.origin_ids, "body": self.body}
-        )
+        stored = {"parent": self.parent, "own": self.own_messages, "origin": self.origin_ids, "body": self.body}
+        marks = {"continuation": self.continuation, "branches": self.branches}
+        return codec.encode_text({**stored, **{name: True for name, is_set in marks.items() if is_set}})

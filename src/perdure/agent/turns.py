@@ -1,7 +1,7 @@
 """The life of turns: accepted, started when it is their turn, run, settled.
 
 Owns the queue, the turn that runs with its stream, and the last failure. Deciding which turns there are to be is the
-conversation's business.
+conversation's business; answering, ``attempt``'s.
 """
 
 from __future__ import annotations
@@ -9,30 +9,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
-from perdure.agent.hooks import prepare
-from perdure.agent.loop import run_steps
-from perdure.agent.services import PeerId, Services
+from perdure.agent.attempt import INTERNAL_ERROR, Ending, attempt, take_inputs
+from perdure.agent.hooks import call, overridden
+from perdure.agent.room import Room
 from perdure.agent.stream import ChunkLog
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
-from perdure.chat.handshake import Handshake
+from perdure.agent.turn_config import ChatResponse, TurnResult
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.errors import ModelError, PerdureError
+from perdure.errors import NestedTurn
 from perdure.protocol import server_frames as frames
-from perdure.session.transcript import Transcript
 from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
 
 __all__ = ["Failure", "Turns"]
 
 logger = logging.getLogger(__name__)
 
-INTERNAL_ERROR = "Something went wrong on the server. The details are in its log."
+_inside: ContextVar[tuple[Turns, ...]] = ContextVar("perdure_inside", default=())
+"""Whose turns the running code is part of, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +45,14 @@ class Failure:
     origin_ids: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    outcome: frames.Outcome
-    error: str | None = None
-    told: bool = False
-    """Whether the error was said in the stream already."""
-
-
 class Turns:
     """All turns of one agent: at most one runs."""
 
-    def __init__(
-        self,
-        think: Think,
-        services: Services,
-        transcript: Transcript,
-        handshake: Handshake[PeerId],
-        failure: Failure | None,
-        finished: Sequence[str],
-    ) -> None:
-        self._think = think
-        self._services = services
-        self._transcript = transcript
-        self._handshake = handshake
+    def __init__(self, room: Room, failure: Failure | None, finished: Sequence[str]) -> None:
+        self._room = room
+        self._services = room.services
+        self._transcript = room.transcript
+        self._handshake = room.handshake
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
         self._leaving: dict[str, Turn] = {}
@@ -84,53 +69,69 @@ class Turns:
         """The chunks of the turn that runs."""
         return self._answer.stream if self._answer is not None else None
 
+    @property
+    def active(self) -> Turn | None:
+        """The turn that runs."""
+        return self._open.get(self._queue.active or "")
+
+    @property
+    def streaming(self) -> bool:
+        """Whether an answer is being made."""
+        return self._answer is not None and self._answer.opened
+
+    # ── accepting ───────────────────────────────────────────────────
+
     def accept(self, request: str, changes: Changes, body: Mapping[str, Any]) -> bool:
-        """Take a turn, with the messages that came with it. False when this request was accepted before."""
-        admission = self._queue.admit(request)
-        if admission == "duplicate":
-            logger.info("Ignored a chat request that was delivered twice: %s", request)
-            return False
+        """Take a client's request, with the messages that came with it. False when it was accepted before."""
         own = [message.id for message in changes.append]
         turn = Turn(
             id=request,
             trigger="ws-chat",
             message_id=self._services.new_id(),
+            generation=self._generation,
             parent=own[-1] if own else changes.parent,
+            branches=not own and changes.parent != self._transcript.leaf,
             own_messages=own,
             origin_ids=changes.origin_ids,
-            generation=self._generation,
             body=body,
         )
-        self._open[request] = turn
+        return self._admit(turn, changes)
+
+    def submit(self, trigger: str, *, inputs: Any = None, continuation: bool = False, body: Any = None) -> Turn:
+        """Take a turn that the server's own code asks for. It has a result to wait for."""
+        turn = Turn(
+            id=self._services.new_id(),
+            trigger=trigger,
+            message_id=self._services.new_id(),
+            generation=self._generation,
+            continuation=continuation,
+            body=body or {},
+            inputs=inputs,
+            result=asyncio.get_running_loop().create_future(),
+        )
+        self._admit(turn, Changes([], None, []))
+        return turn
+
+    def refuse_nested(self, what: str) -> None:
+        """For calls that wait for a turn of this agent.
+
+        Raises:
+            NestedTurn: the caller is part of one.
+        """
+        if self in _inside.get():
+            raise NestedTurn(what)
+
+    def _admit(self, turn: Turn, changes: Changes) -> bool:
+        admission = self._queue.admit(turn.id)
+        if admission == "duplicate":
+            logger.info("Ignored a chat request that was delivered twice: %s", turn.id)
+            return False
+        self._open[turn.id] = turn
         self._services.write(self._opening(turn, changes, waiting=admission == "queue"))
-        self._handshake.accepted(request)
+        self._handshake.accepted(turn.id)
         if admission == "run":
             self._start(turn)
         return True
-
-    def cancel(self, request: str) -> None:
-        """Stop a turn, whether it runs or waits. One that is not there is none."""
-        turn = self._open.get(request)
-        if turn is None:
-            return
-        if self._queue.withdraw(request):
-            self._withdrawn += turn.own_messages
-            self._services.write([CloseTurn(turn.id, "aborted", None, self._services.now_ms())])
-            self._end(turn, _Ending("aborted"))
-        else:
-            turn.scope.cancel()
-
-    def clear(self) -> list[Turn]:
-        """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
-        self._generation += 1
-        skipped = [self._open.pop(request) for request in self._queue.clear()]
-        if self._answer is not None:
-            self._answer.discard()
-        for turn in self._open.values():
-            turn.scope.cancel()
-        self.failure = None
-        self._withdrawn.clear()
-        return skipped
 
     def _opening(self, turn: Turn, changes: Changes, *, waiting: bool) -> list[Operation]:
         """One transaction: the messages and the turn that is to answer them."""
@@ -147,44 +148,80 @@ class Turns:
         operations.append(OpenTurn(turn.id, status, turn.trigger, turn.to_json(), turn.message_id, now))
         return operations
 
+    # ── ending from outside ─────────────────────────────────────────
+
+    def cancel(self, request: str) -> None:
+        """Stop a turn, whether it runs or waits. One that is not there is none."""
+        turn = self._open.get(request)
+        if turn is None:
+            return
+        if self._queue.withdraw(request):
+            self._withdrawn += turn.own_messages
+            self._services.write([CloseTurn(turn.id, "aborted", None, self._services.now_ms())])
+            self._end(turn, Ending("aborted"))
+            self._report(turn, Ending("aborted"))
+        else:
+            turn.scope.cancel()
+
+    def cancel_all(self) -> None:
+        """Stop every turn."""
+        for request in [*self._queue.waiting, self._queue.active]:
+            if request is not None:
+                self.cancel(request)
+
+    def clear(self) -> list[Turn]:
+        """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
+        self._generation += 1
+        skipped = [self._open.pop(request) for request in self._queue.clear()]
+        if self._answer is not None:
+            self._answer.discard()
+        for turn in self._open.values():
+            turn.scope.cancel()
+        for turn in skipped:
+            self._report(turn, Ending("skipped"))
+        self.failure = None
+        self._withdrawn.clear()
+        return skipped
+
     # ── the turn that runs ──────────────────────────────────────────
 
     def _start(self, turn: Turn) -> None:
         self._transcript.begin(turn.own_messages)
-        self._services.spawn(self._run(turn), f"turn {turn.id}")
+        self._services.spawn(self._run(turn), f"turn {turn.id}", turn.context)
 
     async def _run(self, turn: Turn) -> None:
-        answer = self._answer = Answer(turn, self._services, self._handshake)
-        ending = _Ending("aborted")
+        _inside.set((*_inside.get(), self))
+        answer = self._answer = Answer(turn, self._room)
         try:
-            with turn.scope:
-                ending = await self._attempt(turn, answer)
+            ending = await self._reach_an_end(turn, answer)
         except asyncio.CancelledError:
             # The server stops: what was said so far is kept, and the turn stays open for the next start.
             if turn.generation == self._generation:
                 self._services.checkpoint(answer.stream.unstored())
+            if turn.result is not None:
+                turn.result.cancel()
             raise
         self._settle(turn, answer, ending)
+        if answer.opened:
+            await self._tell_application(turn, ending)
+        self._report(turn, ending)
+        self._go_on(turn)
 
-    async def _attempt(self, turn: Turn, answer: Answer) -> _Ending:
+    async def _reach_an_end(self, turn: Turn, answer: Answer) -> Ending:
         try:
-            job = await prepare(self._think, turn, self._transcript.history(turn.parent))
-            answer.open()
-            await run_steps(job, answer)
-        except ModelError as error:
-            if answer.opened:
-                answer.fail(str(error))
-            return _Ending("error", str(error), told=answer.opened)
-        except PerdureError as error:
-            logger.warning("Turn %s failed: %s", turn.id, error)
-            return _Ending("error", str(error))
+            ending = await take_inputs(turn, self._room)
         except Exception:
-            # The user's own code ran in there: whatever it raises ends this turn and nothing else.
-            logger.exception("Turn %s failed", turn.id)
-            return _Ending("error", INTERNAL_ERROR)
-        return _Ending("completed")
+            # A function of the application that gives the messages.
+            logger.exception("The messages of turn %s could not be had", turn.id)
+            return Ending("error", INTERNAL_ERROR)
+        if ending is not None:
+            return ending
+        ending = Ending("aborted")
+        with turn.scope:
+            ending = await attempt(turn, answer, self._room)
+        return ending
 
-    def _settle(self, turn: Turn, answer: Answer, ending: _Ending) -> None:
+    def _settle(self, turn: Turn, answer: Answer, ending: Ending) -> None:
         """The turn is over: store, then show, then say so."""
         self._answer = None
         self._handshake.stream_ended()
@@ -194,20 +231,21 @@ class Turns:
             self._services.write(self._closing(turn, answer, ending))
             self._transcript.begin(self._withdrawn)
             self._withdrawn.clear()
-            if turn.builder.has_content:
-                self._services.send(self._handshake.everyone, frames.transcript(self._transcript.texts()))
+            if turn.builder.changed:
+                self._room.show()
         self._end(turn, ending)
-        following = self._queue.finish(turn.id)
-        if following is not None:
-            self._services.write([UpdateTurn(following, "running")])
-            self._start(self._open[following])
 
-    def _closing(self, turn: Turn, answer: Answer, ending: _Ending) -> list[Operation]:
+    def _closing(self, turn: Turn, answer: Answer, ending: Ending) -> list[Operation]:
         """One transaction: the message, the turn's end, and what becomes of its chunks."""
         now = self._services.now_ms()
         operations: list[Operation] = []
-        if turn.builder.has_content:
-            operations += self._transcript.answer(turn.builder.message(), turn.parent, now)
+        if turn.builder.changed:
+            message = turn.builder.message()
+            if turn.continuation:
+                operations += self._transcript.update(message)
+            else:
+                parent = turn.parent if turn.branches else self._transcript.tip(turn.parent)
+                operations += self._transcript.answer(message, parent, now)
         if ending.error is None:
             answer.stream.stop()
             operations.append(DropChunks(turn.id))
@@ -218,19 +256,59 @@ class Turns:
         operations.append(CloseTurn(turn.id, ending.outcome, ending.error, now))
         return operations
 
-    def _end(self, turn: Turn, ending: _Ending) -> None:
+    def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
         self._leaving[turn.id] = self._open.pop(turn.id)
+        end = frames.ChunkFrames(turn.id, continuation=turn.continuation)
         if ending.error is None or ending.told:
-            frame = frames.terminal(turn.id, ending.outcome, turn.origin_ids)
+            frame = end.terminal(ending.outcome, turn.origin_ids)
         else:
-            frame = frames.terminal_error(turn.id, ending.error, turn.origin_ids)
+            frame = end.terminal_error(ending.error, turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
         self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
             # Whoever came while the turn was being prepared is shown why nothing came of it.
             self._services.send((peer,), frames.resuming(turn.id) if failed else frames.nothing_to_resume())
+
+    async def _tell_application(self, turn: Turn, ending: Ending) -> None:
+        think = self._room.think
+        if not overridden(think, Think.on_chat_response):
+            return
+        response = ChatResponse(
+            request_id=turn.id,
+            status=_status(ending),
+            message=turn.builder.message(),
+            continuation=turn.continuation,
+            error=ending.error,
+        )
+        try:
+            await call(think.on_chat_response, response)
+        except Exception:
+            # The turn is over and stored: what the application makes of it changes nothing.
+            logger.exception("on_chat_response failed for turn %s", turn.id)
+
+    def _report(self, turn: Turn, ending: Ending) -> None:
+        """Whoever waits for the turn learns how it ended."""
+        if turn.result is None or turn.result.done():
+            return
+        stale = turn.generation != self._generation
+        completed = ending.outcome == "completed" and not stale
+        turn.result.set_result(
+            TurnResult(
+                request_id=turn.id,
+                status="skipped" if ending.outcome == "completed" and stale else _status(ending),
+                error=ending.error,
+                message=turn.builder.message() if completed and turn.builder.has_content else None,
+                continuation=turn.continuation,
+            )
+        )
+
+    def _go_on(self, turn: Turn) -> None:
+        following = self._queue.finish(turn.id)
+        if following is not None:
+            self._services.write([UpdateTurn(following, "running")])
+            self._start(self._open[following])
 
     def _told(self, turn: Turn) -> None:
         del self._leaving[turn.id]
@@ -239,3 +317,7 @@ class Turns:
     def unfinished(self) -> list[Turn]:
         """The turns whose end nobody was told, in the order in which they were accepted."""
         return [*self._leaving.values(), *self._open.values()]
+
+
+def _status(ending: Ending) -> Any:
+    return "aborted" if ending.outcome == "recovering" else ending.outcome

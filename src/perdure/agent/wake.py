@@ -34,6 +34,8 @@ class _Request(msgspec.Struct):
     parent: str | None = None
     own: list[str] = []
     origin: list[str] = []
+    continuation: bool = False
+    branches: bool = False
 
 
 async def wake(think: Think, key: str, store: Store, services: Services) -> Conversation:
@@ -70,22 +72,37 @@ async def _close_left_open(
         transcript.begin(request.own)
         if failure is not None:
             operations.append(DropChunks(failure.log.turn))
-        log = await _chunk_log(key, turn.id, store)
-        message = rebuild(turn.message_id, (codec.decode(codec.decode(body)) for body in log.bodies))
-        if message is not None:
-            operations += transcript.answer(message, request.parent, services.now_ms())
+        log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
+        operations += _keep_answer(turn, request, log, transcript, services.now_ms())
         operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, services.now_ms()))
         failure = Failure(log, INTERRUPTED_TURN, request.origin)
     services.write(operations)
     return failure
 
 
+def _keep_answer(
+    turn: TurnRow, request: _Request, log: ChunkLog, transcript: Transcript, now_ms: int
+) -> list[Operation]:
+    """Store what a turn said before it was interrupted."""
+    chunks = [codec.decode(codec.decode(body)) for body in log.bodies]
+    last = transcript.known.get(transcript.tip(None) or "")
+    extended = last.message.message if request.continuation and last is not None else None
+    message = rebuild(turn.message_id, chunks, extended)
+    if message is None:
+        return []
+    if extended is not None:
+        return transcript.update(message)
+    parent = request.parent if request.branches else transcript.tip(request.parent)
+    return transcript.answer(message, parent, now_ms)
+
+
 async def _last_failure(key: str, turn: TurnRow | None, store: Store) -> Failure | None:
     if turn is None or turn.error is None:
         return None
     request = codec.decode_as(_Request, turn.request)
-    return Failure(await _chunk_log(key, turn.id, store), turn.error, request.origin)
+    log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
+    return Failure(log, turn.error, request.origin)
 
 
-async def _chunk_log(key: str, turn: str, store: Store) -> ChunkLog:
-    return ChunkLog(turn, bodies_of(await store.read(LoadChunks(key, turn))))
+async def _chunk_log(key: str, turn: str, store: Store, *, continuation: bool) -> ChunkLog:
+    return ChunkLog(turn, bodies_of(await store.read(LoadChunks(key, turn))), continuation=continuation)

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from perdure.protocol import codec
-from perdure.protocol.messages import SETTLED, Part, UIMessage
+from perdure.protocol.messages import SETTLED, Part, UIMessage, is_tool_part
 
 __all__ = ["MessageBuilder"]
 
 Chunk = dict[str, Any]
+
+_MARKS = frozenset({"start", "start-step", "finish-step", "finish", "message-metadata"})
+"""Chunks that leave nothing behind that is worth storing by itself."""
 
 _PASSED_ON = frozenset({"file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"})
 
@@ -31,6 +34,23 @@ class MessageBuilder:
         self._tools: dict[str, Part] = {}
         self._inputs: dict[str, list[str]] = {}
         self._step = 0
+        self.changed = False
+        """Whether a chunk has added anything that is worth storing."""
+
+    @classmethod
+    def going_on(cls, message: UIMessage) -> MessageBuilder:
+        """A builder that goes on with a message. The message itself is not changed."""
+        builder = cls(message["id"])
+        builder._parts = [dict(part) for part in message["parts"]]
+        for part in builder._parts:
+            if part.get("state") == "streaming":
+                part["state"] = "done"
+            if is_tool_part(part):
+                builder._tools[part["toolCallId"]] = part
+        metadata = message.get("metadata")
+        if isinstance(metadata, dict):
+            builder._metadata = dict(cast("dict[str, Any]", metadata))
+        return builder
 
     # ── looking ─────────────────────────────────────────────────────
 
@@ -66,6 +86,7 @@ class MessageBuilder:
     def apply(self, chunk: Chunk) -> None:
         """Take one chunk in."""
         kind = chunk["type"]
+        self.changed = self.changed or kind not in _MARKS
         if kind in {"text-delta", "reasoning-delta"}:
             opened = self._open.get((kind[:-6], chunk["id"]))
             if opened is None:

@@ -19,11 +19,17 @@ INTERRUPTED_TURN = "The assistant was interrupted and could not recover. Please 
 """The text that clients are shown (reference: protocol §13)."""
 
 
-def rebuild(message_id: str, chunks: Iterable[dict[str, Any]]) -> UIMessage | None:
-    """The answer as far as its stored chunks go, closed; ``None`` when there is nothing worth keeping."""
-    builder = MessageBuilder(message_id)
+def rebuild(message_id: str, chunks: Iterable[dict[str, Any]], extended: UIMessage | None = None) -> UIMessage | None:
+    """The answer as far as its stored chunks go, closed; ``None`` when there is nothing worth keeping.
+
+    Args:
+        message_id: Its id.
+        chunks: Its chunks, in order.
+        extended: The message that it goes on with, for a continuation.
+    """
+    builder = MessageBuilder(message_id) if extended is None else MessageBuilder.going_on(extended)
     for chunk in chunks:
         builder.apply(chunk)
     builder.close()
     settle_open_calls(builder.parts)
-    return builder.message() if builder.has_content else None
+    return builder.message() if builder.has_content and builder.changed else None

@@ -8,6 +8,7 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextvars import Context
 from typing import Any, Protocol
 
 from perdure.agent.attachment import Attachment
@@ -197,8 +198,8 @@ class Resident:
             if (error := self._pending.popleft().exception()) is not None:
                 self._fail(error)
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.spawn(work, f"{name} of {self.key}")
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
         return self._calls.later(seconds, call)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perdure.models.contract import HistoryMessage
 from perdure.protocol.messages import UIMessage
-from perdure.storage.contract import AppendMessage, ClearConversation, MessageRow, MoveMessage, Operation
+from perdure.storage.contract import AppendMessage, ClearConversation, MessageRow, MoveMessage, Operation, UpdateMessage
 
 __all__ = ["Node", "Transcript"]
 
@@ -111,6 +111,19 @@ class Transcript:
         if self._path:
             operations.append(self._move(self._path[-1], self._path[-1].parent))
         return operations
+
+    def update(self, message: UIMessage) -> list[Operation]:
+        """Replace a message that the server made; its place stays."""
+        node = self._nodes[message["id"]]
+        node.message = HistoryMessage.of(message)
+        return [UpdateMessage(node.pos, node.text)]
+
+    def tip(self, identifier: str | None) -> str | None:
+        """The last message of the path that does not wait for its turn, if ``identifier`` is on the path (``None`` is);
+        else ``identifier``."""
+        if self._find(identifier) is None:
+            return identifier
+        return next((node.id for node in reversed(self._path) if not node.waiting), None)
 
     def hold(self, identifiers: Iterable[str]) -> None:
         """These messages wait for their turn."""

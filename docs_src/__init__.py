@@ -1,0 +1,1 @@
+"""The snippets of the documentation."""
