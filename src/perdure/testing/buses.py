@@ -29,7 +29,8 @@ class _Connected(msgspec.Struct, tag=True):
 class _Received(msgspec.Struct, tag=True):
     address: Address
     peer: int
-    message: str | bytes
+    message: bytes
+    text: bool
 
 
 class _Disconnected(msgspec.Struct, tag=True):
@@ -81,7 +82,8 @@ class SerialisingBus:
         return peer
 
     def post(self, peer: int, message: str | bytes) -> None:
-        self._cross(_Received(self._address(peer), peer, message))
+        text = isinstance(message, str)
+        self._cross(_Received(self._address(peer), peer, message.encode() if text else message, text))
 
     def detach(self, peer: int) -> None:
         del self._sinks[peer]
@@ -117,8 +119,8 @@ class SerialisingBus:
         match what:
             case _Connected(address, peer, request):
                 self._agents.connect(address, peer, request)
-            case _Received(address, peer, message):
-                self._agents.receive(address, peer, message)
+            case _Received(address, peer, message, text):
+                self._agents.receive(address, peer, message.decode() if text else message)
             case _Disconnected(address, peer):
                 self._agents.disconnect(address, peer)
             case _Emitted(peers, frame):
