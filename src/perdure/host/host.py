@@ -185,10 +185,13 @@ class Host:
     async def _sweep(self, idle_seconds: float) -> None:
         while True:
             await self._clock.sleep(idle_seconds / LOOKS)
-            for number, resident in enumerate(list(self._residents.values()), 1):
-                self._look_after(resident, idle_seconds)
-                if number % PORTION == 0:
-                    await asyncio.sleep(0)
+            await self._look_around(idle_seconds)
+
+    async def _look_around(self, idle_seconds: float) -> None:
+        for number, resident in enumerate(list(self._residents.values()), 1):
+            self._look_after(resident, idle_seconds)
+            if number % PORTION == 0:
+                await asyncio.sleep(0)
 
     def _look_after(self, resident: Resident, idle_seconds: float) -> None:
         now = self._clock.monotonic()
