@@ -4,15 +4,16 @@ import asyncio
 import gc
 import json
 import logging
+import sqlite3
 import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perdure import Agent, App, ConfigurationError, Connection, Think, callable
+from perdure import Agent, App, ConfigurationError, Connection, ModelUnreachable, Think, callable
 from perdure.host.engine import Engine
-from perdure.testing import FakeClock, Gate, ScriptedModel, pause, say
+from perdure.testing import FakeClock, Gate, ScriptedModel, fail, pause, say
 from tests.requirements import requirement
 from tests.support import ErrorLog, Serve, chunks_of, user_message
 from tests.support.hosting import Hosting, Line, hosting
@@ -433,8 +434,6 @@ async def test_a_turn_keeps_its_agent_for_as_long_as_it_runs_and_leaves_nothing_
     assert chat.starts == 2
     await server.stop()
 
-    import sqlite3
-
     connection = sqlite3.connect(tmp_path / "perdure.db")
     assert connection.execute("select count(*) from chunk").fetchone() == (0,)
     assert connection.execute("select count(*) from turn where closing is null").fetchone() == (0,)
@@ -442,9 +441,6 @@ async def test_a_turn_keeps_its_agent_for_as_long_as_it_runs_and_leaves_nothing_
 
 
 async def test_a_failed_turn_is_still_shown_to_those_who_come_later(serve: Serve) -> None:
-    from perdure import ModelUnreachable
-    from perdure.testing import fail
-
     model = ScriptedModel([[say("Half"), fail(ModelUnreachable("The line broke."))]])
     chat, clock = a_chat(model), FakeClock()
     server = await serve(chat, engine=Engine(clock=clock))

@@ -102,6 +102,7 @@ class Hosting:
 
     async def advance(self, seconds: float) -> None:
         """Move the clock; returns when the host has done what there was to do."""
+        await self.store.settled()
         await self.clock.sleeping(self._sleepers)
         self.clock.advance(seconds)
         await self.clock.sleeping(self._sleepers)

@@ -38,6 +38,9 @@ INTERRUPTIONS = 10
 """How often a run that the end of the process cut off is begun again before it counts as failed: it may be what ends
 the process."""
 
+_RNG = random.Random()
+"""One for all agents: its state is larger than all else that an idle agent needs."""
+
 
 class Timers:
     """Schedules by id."""
@@ -52,7 +55,7 @@ class Timers:
         """
         self._agent = agent
         self._services = services
-        self._rng = rng or random.Random()
+        self._rng = rng or _RNG
         self._rows: dict[str, TimerRow] = {}
         self._runs: dict[str, _Run] = {}
         self._queue: list[tuple[int, str]] = []

@@ -33,7 +33,8 @@ class Outbox:
         """
         self._send = send
         self._failed = failed
-        self._queue: deque[Commit | _Frame | Callable[[], None]] = deque()
+        self._queue: deque[Commit | _Frame | Callable[[], None]] | None = None
+        """There while something waits: an empty one would be most of what an idle agent takes."""
         self._closed = False
 
     def send(self, peers: Sequence[int], frame: str) -> None:
@@ -56,16 +57,18 @@ class Outbox:
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
+        if self._queue is None:
+            self._queue = deque()
         self._queue.append(commit)
         commit.add_done_callback(self._drain)
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue or ())
 
     def close(self) -> None:
         """Forget what was not sent."""
         self._closed = True
-        self._queue.clear()
+        self._queue = None
 
     def _drain(self, _: Commit) -> None:
         while self._queue:
@@ -81,5 +84,6 @@ class Outbox:
                 self._send(entry.peers, entry.text)
             else:
                 entry()
-            if self._queue:
+            if self._queue:  # closed by what was called
                 self._queue.popleft()
+        self._queue = None

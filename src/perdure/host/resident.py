@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context
 from typing import Any, Protocol
@@ -64,13 +63,14 @@ class Resident:
         self._clock = clock
         self._keeper = keeper
         self._agent: LiveAgent | None = None
-        self._mailbox: deque[Callable[[LiveAgent], None]] = deque()
+        # Plain lists, as an empty deque takes as much memory as all else here.
+        self._mailbox: list[Callable[[LiveAgent], None]] = []
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
         self._calls = Calls()
-        self._pending: deque[Commit] = deque()
+        self._pending: list[Commit] = []
         """Writes that may not be stored yet, in order."""
-        self._ready = asyncio.Event()
+        self._woken: asyncio.Event | None = asyncio.Event()
         self._holds = 0
         self._failed = False
 
@@ -100,7 +100,8 @@ class Resident:
 
     async def agent(self) -> LiveAgent | None:
         """The agent, once it is awake; ``None`` when it could not be woken."""
-        await self._ready.wait()
+        if self._woken is not None:
+            await self._woken.wait()
         return self._agent
 
     async def close(self) -> None:
@@ -118,12 +119,18 @@ class Resident:
             self._fail(error)
             return
         finally:
-            self._ready.set()
+            self._stop_waiting()
         if self._failed:
             return
-        while self._mailbox:
-            self._handle(agent, self._mailbox.popleft())
+        for event in self._mailbox:  # also what is added meanwhile
+            self._handle(agent, event)
+        self._mailbox.clear()
         self._agent = agent
+
+    def _stop_waiting(self) -> None:
+        if self._woken is not None:
+            self._woken.set()
+            self._woken = None
 
     def _handle(self, agent: LiveAgent, event: Callable[[LiveAgent], None]) -> None:
         try:
@@ -195,7 +202,7 @@ class Resident:
     def _look_back(self) -> None:
         """Learn of a write that failed before anything is done that builds on it."""
         while self._pending and self._pending[0].done():
-            if (error := self._pending.popleft().exception()) is not None:
+            if (error := self._pending.pop(0).exception()) is not None:
                 self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:

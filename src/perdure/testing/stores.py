@@ -101,6 +101,11 @@ class TryingStore(Store):
         self._failing.pop(agent, None)
         self._unreadable.pop(agent, None)
 
+    async def settled(self) -> None:
+        """Returns once nothing is on its way, or all of it is held."""
+        while self._moving and self._open.is_set():
+            await asyncio.wait(self._moving)
+
     # ── what a store does ───────────────────────────────────────────
 
     @property
