@@ -111,13 +111,19 @@ class Tab:
         await self.send({"type": "cf_agent_stream_resume_ack", "id": request})
 
     async def close(self) -> None:
-        self._reading.set()
+        self.read_on()
         await self._socket.close()
         await self._reader
 
     def read_on(self) -> None:
-        """Begin to read."""
+        """Begin to read, or go on with it."""
         self._reading.set()
+        self._socket.transport.resume_reading()
+
+    def stop_reading(self) -> None:
+        """Read nothing more, until :meth:`read_on`."""
+        self._reading.clear()
+        self._socket.transport.pause_reading()
 
     def write(self, data: bytes) -> None:
         """Bytes as they are, past the WebSocket."""

@@ -85,8 +85,7 @@ class Host:
         residents = list(self._residents.values())
         self._residents.clear()
         self._peers.clear()
-        for resident in residents:
-            await resident.close()
+        await asyncio.gather(*(resident.close() for resident in residents))
         await self._tasks.close()
 
     # ── events ──────────────────────────────────────────────────────

@@ -57,6 +57,8 @@ class Outbox:
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
+        if self._closed:
+            return
         if self._queue is None:
             self._queue = deque()
         self._queue.append(commit)
@@ -70,7 +72,9 @@ class Outbox:
         self._closed = True
         self._queue = None
 
-    def _drain(self, _: Commit) -> None:
+    def _drain(self, commit: Commit) -> None:
+        if not commit.cancelled():
+            commit.exception()  # one that follows an earlier failure is not looked at below, and yet is known
         while self._queue:
             entry = self._queue[0]
             if isinstance(entry, asyncio.Future):

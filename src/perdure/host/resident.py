@@ -16,9 +16,9 @@ from perdure.agent.services import PeerId, Timer
 from perdure.errors import StorageError
 from perdure.host.bus import Bus
 from perdure.host.clock import Clock
-from perdure.host.later import Calls
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
+from perdure.host.timers import Timers
 from perdure.storage.contract import Commit, Operation, Store
 
 __all__ = ["Keeper", "Resident"]
@@ -67,12 +67,13 @@ class Resident:
         self._mailbox: list[Callable[[LiveAgent], None]] = []
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
-        self._calls = Calls()
+        self._timers = Timers()
         self._pending: list[Commit] = []
         """Writes that may not be stored yet, in order."""
         self._woken: asyncio.Event | None = asyncio.Event()
         self._holds = 0
-        self._failed = False
+        self._gone = False
+        """Whether it was dropped or closed: its agent may live in another object, so nothing is written any more."""
 
     # ── events ──────────────────────────────────────────────────────
 
@@ -106,10 +107,10 @@ class Resident:
 
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        self._calls.close()
+        self._timers.close()
         await self._tasks.close()
-        self._calls.close()
         self._outbox.close()
+        self._gone = True
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
         try:
@@ -120,7 +121,7 @@ class Resident:
             return
         finally:
             self._stop_waiting()
-        if self._failed:
+        if self._gone:
             return
         for event in self._mailbox:  # also what is added meanwhile
             self._handle(agent, event)
@@ -140,9 +141,9 @@ class Resident:
             logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
-        if self._failed:
+        if self._gone:
             return
-        self._failed = True
+        self._gone = True
         self._outbox.close()
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._keeper.dropped(self, error)
@@ -153,8 +154,8 @@ class Resident:
     def idle(self) -> bool:
         """Whether nothing runs, waits, or is on its way to the store or to connections."""
         self._look_back()
-        busy = self._mailbox or self._tasks or self._calls or self._outbox or self._pending or self._holds
-        return self._agent is not None and not busy and not self._failed
+        busy = self._mailbox or self._tasks or self._timers or self._outbox or self._pending or self._holds
+        return self._agent is not None and not busy and not self._gone
 
     def attachments(self) -> Mapping[PeerId, Attachment] | None:
         """What is to be remembered of the connections when it leaves; ``None`` when it must stay."""
@@ -192,7 +193,7 @@ class Resident:
 
     def _hand_over(self, operations: Sequence[Operation]) -> Commit:
         self._look_back()
-        if self._failed:
+        if self._gone:
             # What is in memory builds on a write that was not stored. Stored without it, it would leave a gap.
             return _refused(f"A write for {self.key!r} was not stored, as an earlier one of this agent failed")
         commit = self._store.write(self.key, self._epoch, operations)
@@ -209,7 +210,7 @@ class Resident:
         self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return self._calls.later(seconds, call)
+        return self._timers.later(seconds, call)
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

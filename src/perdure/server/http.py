@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
@@ -46,11 +47,17 @@ class Routes:
         elif path == "/agents" or path.startswith("/agents/"):
             response = await self._agent(scope, path)
         elif self._page is not None:
-            await self._page(scope, receive, send)
-            return
+            response = await self._file(scope)
         else:
             response = PlainTextResponse(NO_PAGE if path == "/" else "Not Found", 200 if path == "/" else 404)
         await response(scope, receive, send)
+
+    async def _file(self, scope: Scope) -> Response:
+        assert self._page is not None
+        try:
+            return await self._page.get_response(self._page.get_path(scope), scope)
+        except HTTPException as error:
+            return PlainTextResponse(error.detail, error.status_code)
 
     def _playground(self) -> Response:
         agents = [{"class": kind.__name__, "path": path} for path, kind in self._agents.items()]
