@@ -56,6 +56,7 @@ class TryingStore(Store):
         self._open = asyncio.Event()
         self._open.set()
         self._failing: dict[str | None, Callable[[], StorageError]] = {}
+        self._spared: dict[str | None, int] = {}
         self._unreadable: dict[str | None, Callable[[], StorageError]] = {}
 
     @classmethod
@@ -84,9 +85,10 @@ class TryingStore(Store):
         """What was held goes on."""
         self._open.set()
 
-    def fail(self, agent: str | None = None, text: str = "database or disk is full") -> None:
-        """Writes fail from now on: those of ``agent``, or all. What is held fails as well."""
+    def fail(self, agent: str | None = None, text: str = "database or disk is full", *, after: int = 0) -> None:
+        """Writes fail once ``after`` more have gone well: those of ``agent``, or all. What is held fails as well."""
         self._failing[agent] = lambda: StorageError(text)
+        self._spared[agent] = after
 
     def fence(self, agent: str | None = None) -> None:
         """Another process owns the agent (or all) from now on."""
@@ -99,6 +101,7 @@ class TryingStore(Store):
     def heal(self, agent: str | None = None) -> None:
         """All is well again: with ``agent``, or with everything that was failed without naming one."""
         self._failing.pop(agent, None)
+        self._spared.pop(agent, None)
         self._unreadable.pop(agent, None)
 
     async def settled(self) -> None:
@@ -140,7 +143,7 @@ class TryingStore(Store):
             write = queue[0]
             await self._delay()
             await self._open.wait()
-            error = self._error(self._failing, write.agent)
+            error = None if self._is_spared(write.agent) else self._error(self._failing, write.agent)
             if error is None:
                 error = await self._hand_on(write)
             await self._delay()
@@ -166,6 +169,13 @@ class TryingStore(Store):
     async def _delay(self) -> None:
         if self._rng is not None:
             await asyncio.sleep(self._rng.uniform(0, self._longest))
+
+    def _is_spared(self, agent: str) -> bool:
+        for key in (agent, None):
+            if self._spared.get(key):
+                self._spared[key] -= 1
+                return True
+        return False
 
     def _error(self, failing: dict[str | None, Callable[[], StorageError]], agent: str | None) -> StorageError | None:
         make = failing.get(agent) or failing.get(None)
