@@ -12,7 +12,6 @@ import pytest
 from perdure import Agent, Retry, Schedule, callable, current_connection
 from perdure.storage.timers import LoadTimers, PutTimer, TimerRow
 from perdure.testing import FakeClock, Gate
-from tests.requirements import requirement
 from tests.support import ErrorLog
 from tests.support.hosting import Hosting, Line, hosting
 
@@ -182,7 +181,6 @@ async def test_an_interval_keeps_its_beat() -> None:
             assert (await line.call("one", schedule["id"]))["due_ms"] == first + count * 30_000
 
 
-@requirement("engine:143")
 async def test_times_that_were_missed_are_made_up_for_by_one_run(tmp_path: Path) -> None:
     worker, clock = a_worker(), FakeClock()
     async with hosting(worker, folder=tmp_path, clock=clock) as host:
@@ -294,7 +292,6 @@ class Picky(Worker):
     def keyword(self, payload: Any, *, needed: Any) -> None: ...
 
 
-@requirement("engine:143")
 @pytest.mark.parametrize(
     ("when", "callback", "payload", "options", "says"),
     [
@@ -349,7 +346,6 @@ async def test_an_interval_must_be_longer_than_nothing(seconds: float) -> None:
 # ── several ─────────────────────────────────────────────────────────
 
 
-@requirement("engine:143")
 async def test_what_is_idempotent_is_kept_once() -> None:
     async with hosting(a_worker()) as host:
         line = host.line()
@@ -468,7 +464,6 @@ async def test_schedules_of_one_agent_do_not_wait_for_each_other() -> None:
 # ── going wrong ─────────────────────────────────────────────────────
 
 
-@requirement("engine:143")
 async def test_a_run_that_fails_is_tried_again_after_a_pause(log: ErrorLog) -> None:
     worker = a_worker()
     async with hosting(worker) as host:
@@ -487,7 +482,6 @@ async def test_a_run_that_fails_is_tried_again_after_a_pause(log: ErrorLog) -> N
         await forgotten(host)
 
 
-@requirement("engine:143")
 async def test_a_run_that_fails_for_good_is_logged_and_used_up_and_an_interval_goes_on(log: ErrorLog) -> None:
     worker = a_worker()
     async with hosting(worker) as host:
@@ -522,7 +516,6 @@ async def test_a_method_that_a_newer_version_has_no_more_is_logged_and_used_up(l
         log.expect("has no method 'removed'")
 
 
-@requirement("engine:143")
 async def test_an_interval_does_not_overlap_itself(caplog: pytest.LogCaptureFixture) -> None:
     gate = Gate()
 
@@ -548,7 +541,6 @@ async def test_an_interval_does_not_overlap_itself(caplog: pytest.LogCaptureFixt
         await ran(line, "begin", 2)
 
 
-@requirement("engine:143")
 async def test_a_run_that_hangs_is_cancelled_and_begun_again(caplog: pytest.LogCaptureFixture) -> None:
     class Hanging(Worker):
         async def hang(self, payload: Any) -> None:
@@ -574,7 +566,6 @@ async def test_a_run_that_hangs_is_cancelled_and_begun_again(caplog: pytest.LogC
 # ── not in memory ───────────────────────────────────────────────────
 
 
-@requirement("engine:143")
 async def test_schedules_run_after_a_restart_without_any_connection(tmp_path: Path) -> None:
     worker, clock = a_worker(), FakeClock()
     async with hosting(worker, folder=tmp_path, clock=clock) as host:
@@ -592,7 +583,6 @@ async def test_schedules_run_after_a_restart_without_any_connection(tmp_path: Pa
         await ran(line, "after")
 
 
-@requirement("engine:143")
 async def test_a_run_that_the_end_of_the_server_cut_off_is_begun_again_and_knows_it(tmp_path: Path) -> None:
     entered = Gate()
 
@@ -646,7 +636,6 @@ async def test_an_agent_that_the_app_has_no_more_stops_nobody(caplog: pytest.Log
         assert any("old/room is due, but this app has no such agent" in record.message for record in caplog.records)
 
 
-@requirement("engine:143")
 async def test_an_agent_that_cannot_be_woken_is_tried_again_later_each_time(log: ErrorLog) -> None:
     worker = a_worker()
     async with hosting(worker) as host:

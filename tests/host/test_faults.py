@@ -16,7 +16,6 @@ from perdure import Agent, callable
 from perdure.host.engine import Engine
 from perdure.storage.sqlite import SqliteStore
 from perdure.testing import FakeClock, Gate, ScriptedModel, pause, say
-from tests.requirements import requirement
 from tests.support import Doubles, ErrorLog, Serve, Tab, agent, text_of, user_message
 from tests.support.hosting import hosting
 from tests.support.process import ServerProcess
@@ -269,7 +268,6 @@ async def test_an_agent_that_another_process_owns_is_let_go_of_in_mid_turn(serve
 # ── nothing that was seen is lost ───────────────────────────────────
 
 
-@requirement("engine:141")
 @pytest.mark.parametrize("seed", range(4))
 async def test_state_that_anybody_has_seen_is_never_taken_back_by_a_failing_store(seed: int, log: ErrorLog) -> None:
     rng = random.Random(seed)
