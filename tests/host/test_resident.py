@@ -11,7 +11,8 @@ from perdure.agent.connection import ConnectionRequest
 from perdure.errors import StorageError
 from perdure.host.bus import LocalBus
 from perdure.host.resident import Resident
-from perdure.observability import Events, Scope
+from perdure.observability.events import Events
+from perdure.observability.scope import Scope
 from perdure.protocol.names import Address
 from perdure.storage.contract import CloseTurn, LoadValue, PutValue
 from perdure.storage.sqlite import SqliteStore
