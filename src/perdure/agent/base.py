@@ -18,7 +18,7 @@ from perdure.errors import ConfigurationError
 if TYPE_CHECKING:
     from perdure.agent.live import LiveAgent
 
-__all__ = ["UNSET", "Agent", "bind"]
+__all__ = ["UNSET", "Agent", "bind", "wire_method"]
 
 UNSET: Any = object()
 """There is no initial state."""
