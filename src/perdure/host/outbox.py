@@ -6,7 +6,6 @@ frames go out at once. Knows no frame and no storage, only futures and a way to 
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -21,6 +20,10 @@ class _Frame(NamedTuple):
     text: str
 
 
+class _Call(NamedTuple):
+    make: Callable[[], None]
+
+
 class Outbox:
     """What one agent has to say, in order."""
 
@@ -33,7 +36,7 @@ class Outbox:
         """
         self._send = send
         self._failed = failed
-        self._queue: deque[Commit | _Frame | Callable[[], None]] = deque()
+        self._queue: deque[Commit | _Frame | _Call] = deque()
         self._closed = False
 
     def send(self, peers: Sequence[int], frame: str) -> None:
@@ -50,7 +53,7 @@ class Outbox:
         if self._closed:
             return
         if self._queue:
-            self._queue.append(call)
+            self._queue.append(_Call(call))
         else:
             call()
 
@@ -72,8 +75,8 @@ class Outbox:
             entry = self._queue[0]
             if isinstance(entry, _Frame):
                 self._send(entry.peers, entry.text)
-            elif not isinstance(entry, asyncio.Future):
-                entry()
+            elif isinstance(entry, _Call):
+                entry.make()
             elif not entry.done():
                 return
             elif (error := _failure_of(entry)) is not None:
