@@ -112,6 +112,15 @@ async def test_an_edit_that_waits_leaves_those_behind_that_waited_for_what_it_re
     assert chat.path == ["u1", "a1", "e2"]
 
 
+async def test_the_tip_is_the_last_message_that_does_not_wait(chat: Chat) -> None:
+    assert chat.transcript.tip(None) is None
+    chat.say("u1")
+    chat.append("u2", "u1", waiting=True)
+    assert (chat.transcript.leaf, chat.transcript.tip(None), chat.transcript.tip("u2")) == ("u2", "u1", "u1")
+    chat.append("e1", None)
+    assert chat.transcript.tip("u1") == "u1", "a message of another branch stays what it is"
+
+
 async def test_clearing_forgets_everything_and_the_ids_may_come_again(chat: Chat) -> None:
     chat.say("u1", "a1")
     assert chat.transcript.clear() == [ClearConversation()]
