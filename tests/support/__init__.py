@@ -1,6 +1,20 @@
 """What the tests share: a real server in the test's own event loop, and raw WebSocket tabs that talk to it."""
 
+from tests.support.agents import agent
+from tests.support.fixtures import ErrorLog, Serve
 from tests.support.serving import Serving, serving
-from tests.support.tabs import Frame, Tab, chunks_of, user_message
+from tests.support.tabs import Frame, Tab, chat_request, chunks_of, text_of, user_message
 
-__all__ = ["Frame", "Serving", "Tab", "chunks_of", "serving", "user_message"]
+__all__ = [
+    "ErrorLog",
+    "Frame",
+    "Serve",
+    "Serving",
+    "Tab",
+    "agent",
+    "chat_request",
+    "chunks_of",
+    "serving",
+    "text_of",
+    "user_message",
+]

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from starlette import types as asgi
+
 from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
@@ -19,7 +21,9 @@ from perdure.agent.shared_state import STATE, SharedState, connections_for
 from perdure.agent.think import Think
 from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
+from perdure.agent.web import answer_request
 from perdure.errors import ConfigurationError, ReadonlyConnection
+from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
@@ -88,6 +92,7 @@ class LiveAgent:
         connection.protocol = self.agent.sends_protocol_messages(connection)
         state = self.state.text()
         self._connections[peer] = connection
+        emit("connect", connectionId=connection.id)
         if self.conversation is not None:
             self.conversation.connected(peer)
         if connection.protocol:
@@ -119,7 +124,12 @@ class LiveAgent:
             return
         if self.conversation is not None:
             self.conversation.disconnected(peer)
+        emit("disconnect", connectionId=connection.id)
         self._call(Agent.on_close, connection, connection)
+
+    async def requested(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """An HTTP request comes: the application answers it."""
+        await answer_request(self.agent, scope, receive, send)
 
     def _greet(self, connection: Connection, state: str | None) -> None:
         if self.agent.send_identity_on_connect:
@@ -143,6 +153,7 @@ class LiveAgent:
 
     def _state_changed(self, frame: str, source: Connection | None) -> None:
         self._services.send(connections_for(self.connections, source), frame)
+        emit("state:update")
         self._call(Agent.on_state_changed, source, self.state.value(), source)
 
     def _answer(self, connection: Connection, request: client_frames.RpcRequest) -> None:
@@ -150,6 +161,7 @@ class LiveAgent:
             method = wire_method(self.agent, request.method)
         except LookupError as error:
             connection.send(frames.rpc_error(request.id, error.args[0]))
+            emit("rpc:error", method=request.method, error=error.args[0])
             return
         self._services.spawn(answer_call(method, connection, request), f"call {request.method}")
 

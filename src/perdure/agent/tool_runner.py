@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.agent.turn_config import ToolCallContext, ToolCallDecision, ToolCallResult
 from perdure.errors import InvalidToolInput, ToolError
 from perdure.models.contract import Chunk
+from perdure.observability.tracing import tool_span
 from perdure.tools import Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
     call = request.call
     began = time.perf_counter()
     try:
-        output = await _decide(request)
+        with tool_span(call.tool, call.id, call.input) as span:
+            output = await _decide(request)
+            span.returned(output)
     except Exception as error:
         if not isinstance(error, ToolError):
             logger.warning("Tool %s failed in turn %s", call.tool, request.job.turn_id, exc_info=True)

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
+from starlette import types as asgi
+
 from perdure.agent.connection import ConnectionRequest
 from perdure.protocol.names import Address
 
@@ -39,6 +41,8 @@ class AgentSide(Protocol):
 
     async def call(self, address: Address, method: str) -> str: ...
 
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None: ...
+
 
 class Bus(Protocol):
     """Carries events in the order of each connection, and frames in the order of each agent."""
@@ -61,6 +65,11 @@ class Bus(Protocol):
 
     async def call(self, address: Address, method: str) -> str:
         """Ask an agent; gives its answer as JSON text."""
+        ...
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Let an agent answer an HTTP request. The scope holds plain values only; the body comes, and the answer goes,
+        as a stream."""
         ...
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
@@ -100,6 +109,9 @@ class LocalBus:
 
     async def call(self, address: Address, method: str) -> str:
         return await self._side.call(address, method)
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        await self._side.answer(address, scope, receive, send)
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
         sinks = self._sinks
