@@ -12,7 +12,21 @@ from tests.support import Serve, Serving, Tab, agent, chat_request, user_message
 pytestmark = pytest.mark.anyio
 
 REQUEST = "cf_agent_use_chat_request"
-NO_FRAMES = ["]", "", " ", "null", "5", "true", "[]", '"x"', "{", '{"type":null}', '{"type":5}', "{}", '{"type":"unknown"}']
+NO_FRAMES = [
+    "]",
+    "",
+    " ",
+    "null",
+    "5",
+    "true",
+    "[]",
+    '"x"',
+    "{",
+    '{"type":null}',
+    '{"type":5}',
+    "{}",
+    '{"type":"unknown"}',
+]
 KINDS = [
     REQUEST,
     "cf_agent_chat_request_cancel",
@@ -74,7 +88,11 @@ async def test_frames_with_fields_missing_or_of_the_wrong_kind_harm_nobody(serve
         if kind != "cf_agent_chat_clear":
             await tab.send({"type": kind})
         await tab.send({**WRONG, "type": kind})
-    for deep in ("[" * 1_000_000, '{"type":' + "[" * 1_000_000, '{"type":"x","a":' + "[" * 500_000 + "]" * 500_000 + "}"):
+    for deep in (
+        "[" * 1_000_000,
+        '{"type":' + "[" * 1_000_000,
+        '{"type":"x","a":' + "[" * 500_000 + "]" * 500_000 + "}",
+    ):
         await tab.send(deep)
     nested = '{"messages":[{"id":"u","role":"user","parts":[{"type":"text","text":"x"}],"x":' + "[" * 500_000
     await tab.send(chat_request("deep", nested + "]" * 500_000 + "}]}"))
@@ -148,7 +166,9 @@ async def test_a_request_whose_body_cannot_be_used_is_ended_with_an_error(serve:
         pytest.param({"type": REQUEST, "id": "r1"}, id="without init"),
         pytest.param({"type": REQUEST, "id": "r1", "init": {}}, id="with an empty init"),
         pytest.param({"type": REQUEST, "id": "r1", "init": "POST"}, id="with a string for init"),
-        pytest.param({"type": REQUEST, "id": "r1", "init": {"method": "POST", "body": {}}}, id="with an object for a body"),
+        pytest.param(
+            {"type": REQUEST, "id": "r1", "init": {"method": "POST", "body": {}}}, id="with an object for a body"
+        ),
         pytest.param({"type": REQUEST, "id": "r1", "init": {"method": "POST"}}, id="without a body"),
     ],
 )
@@ -298,7 +318,9 @@ async def test_text_with_halves_of_characters_is_taken_and_given_back_as_json(se
 async def test_numbers_that_python_cannot_hold_are_given_back_as_they_came(serve: Serve) -> None:
     server = await serve(agent(ScriptedModel([say("One."), say("Two.")])))
     tab = await server.tab()
-    message = '{"id":"u1","role":"user","parts":[{"type":"text","text":"x"}],"n":[1e999,123456789012345678901234567890,1.10]}'
+    message = (
+        '{"id":"u1","role":"user","parts":[{"type":"text","text":"x"}],"n":[1e999,123456789012345678901234567890,1.10]}'
+    )
     await tab.send(chat_request("r1", f'{{"messages":[{message}],"factor":1e999}}'))
     assert (await tab.done("r1"))["outcome"] == "completed"
     assert message in (await server.get("/agents/agent/room/get-messages")).text

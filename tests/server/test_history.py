@@ -126,7 +126,9 @@ async def test_edits_among_waiting_questions_can_be_read_after_a_restart(serve: 
 
 
 async def test_a_message_of_twenty_megabytes_is_stored_byte_for_byte(serve: Serve, tmp_path: Path) -> None:
-    text = '{ "id":"u-big", "role":"user",\n "parts":[{"text":"' + "☃🌍é\\n" * 1_700_000 + '","type":"text"}], "x":1.50}'
+    text = (
+        '{ "id":"u-big", "role":"user",\n "parts":[{"text":"' + "☃🌍é\\n" * 1_700_000 + '","type":"text"}], "x":1.50}'
+    )
     assert len(text.encode()) > 18 * MB
     server = await serve(agent(ScriptedModel([say("Long."), say("Next.")])))
     tab, other = await server.tab(), await server.tab()

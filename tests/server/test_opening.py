@@ -19,7 +19,11 @@ SERVERS = {"type": "cf_agent_mcp_servers", "mcp": {"servers": {}, "tools": [], "
 async def test_an_idle_agent_greets_with_the_whole_conversation_then_says_who_it_is(serve: Serve) -> None:
     server = await serve(agent(ScriptedModel([say("One."), say("Two.")])))
     tab = await server.tab()
-    assert await tab.opened() == [{"type": "cf_agent_chat_messages", "connect": True, "messages": []}, IDENTITY, SERVERS]
+    assert await tab.opened() == [
+        {"type": "cf_agent_chat_messages", "connect": True, "messages": []},
+        IDENTITY,
+        SERVERS,
+    ]
 
     await tab.ask("r1", "First")
     await tab.done("r1")

@@ -26,7 +26,9 @@ async def close_code(server: Serving, host: str = "127.0.0.1", **options: object
     return None
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "file://"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "file://"]
+)
 async def test_pages_from_elsewhere_are_refused(serve: Serve, origin: str) -> None:
     server = await serve(agent(ScriptedModel([])))
     assert await status(server, Origin=origin) == 403
@@ -82,19 +84,19 @@ async def test_a_refused_request_wakes_no_agent(serve: Serve) -> None:
     assert await close_code(server, origin="https://evil.example") == 4403
 
 
-@pytest.mark.parametrize("value", [b"http://[", b"http://[::1", b"\xe9" * 200, b"http://" + b"x" * 2000, b"", b"http://a:b:c"])
+@pytest.mark.parametrize(
+    "value", [b"http://[", b"http://[::1", b"\xe9" * 200, b"http://" + b"x" * 2000, b"", b"http://a:b:c"]
+)
 async def test_origins_and_hosts_that_make_no_sense_are_refused(serve: Serve, value: bytes) -> None:
     server = await serve(agent(ScriptedModel([say("Hello.")])))
     for host, origin in ((b"localhost", value), (value, b"http://localhost")):
-        http = await server.raw(
-            b"GET %s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nConnection: close\r\n\r\n" % (HISTORY.encode(), host, origin)
-        )
+        headers = b"Host: %s\r\nOrigin: %s\r\n" % (host, origin)
+        http = await server.raw(b"GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (HISTORY.encode(), headers))
         assert http.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400")), http
-        socket = await server.raw(
-            b"GET /agents/agent/room HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n" % (host, origin),
-            until="\r\n\r\n....",
-        )
+        upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        key = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        path = b"GET /agents/agent/room HTTP/1.1\r\n"
+        socket = await server.raw(path + headers + upgrade + key, until="\r\n\r\n....")
         frame = socket.partition(b"\r\n\r\n")[2]
         assert (frame[0], frame[2:4]) == (0x88, (4403).to_bytes(2, "big")), "accepted, then only a close frame"
 

@@ -27,7 +27,14 @@ async def replayed(tab: Tab, request: str) -> list[Frame]:
 @requirement("fault:RS-01", "protocol:87", "protocol:88")
 async def test_a_reload_in_mid_stream_loses_and_doubles_nothing(serve: Serve) -> None:
     gates = [Gate(), Gate(), Gate()]
-    moves = [say(*DELTAS[:10]), pause(gates[0]), say(*DELTAS[10:20]), pause(gates[1]), say(*DELTAS[20:]), pause(gates[2])]
+    moves = [
+        say(*DELTAS[:10]),
+        pause(gates[0]),
+        say(*DELTAS[10:20]),
+        pause(gates[1]),
+        say(*DELTAS[20:]),
+        pause(gates[2]),
+    ]
     server = await serve(agent(ScriptedModel([moves])))
     tab, other = await server.tab(), await server.tab()
     await tab.ask("r1", "Go")
@@ -84,11 +91,15 @@ async def test_a_probe_that_is_repeated_is_answered_again(serve: Serve) -> None:
     assert await tab.probe("p1") == await tab.probe("p1")
     await tab.ask("r1", "Hi")
     await gate.reached()
-    assert await tab.probe("p2") == await tab.probe("p2") == {
-        "type": "cf_agent_stream_resuming",
-        "id": "r1",
-        "probeId": "p2",
-    }
+    assert (
+        await tab.probe("p2")
+        == await tab.probe("p2")
+        == {
+            "type": "cf_agent_stream_resuming",
+            "id": "r1",
+            "probeId": "p2",
+        }
+    )
     gate.open()
     await tab.done("r1")
 

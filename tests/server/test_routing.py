@@ -145,6 +145,11 @@ async def test_names_that_look_alike_are_different_instances(serve: Serve, other
 
 async def test_doubled_and_trailing_slashes_and_tails_reach_the_same_instance(serve: Serve) -> None:
     server = await serve(answering())
-    for path in ("//agents//agent//room", "/agents/agent/room/", "/agents/agent/room/some/tail", "/agents/agent/room?a=1"):
+    for path in (
+        "//agents//agent//room",
+        "/agents/agent/room/",
+        "/agents/agent/room/some/tail",
+        "/agents/agent/room?a=1",
+    ):
         tab = await server.connect(path)
         assert {"type": "cf_agent_identity", "name": "room", "agent": "agent"} in await tab.opened()

@@ -21,7 +21,14 @@ SMALL = {"window": KIB, "upload": KIB, "frame": 64 * KIB}
 async def test_a_tab_that_owes_an_ack_is_held_out_and_the_others_are_not(serve: Serve) -> None:
     gates = [Gate(), Gate(), Gate()]
     deltas = [f"d{number} " for number in range(30)]
-    moves = [say(*deltas[:10]), pause(gates[0]), say(*deltas[10:20]), pause(gates[1]), say(*deltas[20:]), pause(gates[2])]
+    moves = [
+        say(*deltas[:10]),
+        pause(gates[0]),
+        say(*deltas[10:20]),
+        pause(gates[1]),
+        say(*deltas[20:]),
+        pause(gates[2]),
+    ]
     server = await serve(agent(ScriptedModel([moves])))
     first, second = await server.tab(), await server.tab()
     await first.ask("r1", "Go")

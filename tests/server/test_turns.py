@@ -126,7 +126,9 @@ async def test_a_turn_with_a_tool_streams_the_call_and_its_result_in_order(serve
 @requirement("protocol:53", "fault:CO-01")
 async def test_overlapping_requests_are_answered_one_after_the_other(serve: Serve) -> None:
     gates = [Gate(), Gate(), Gate()]
-    steps = [[say(*(f"{turn}{n}" for n in range(5))), pause(gate), say(f"{turn}-end")] for turn, gate in enumerate(gates)]
+    steps = [
+        [say(*(f"{turn}{n}" for n in range(5))), pause(gate), say(f"{turn}-end")] for turn, gate in enumerate(gates)
+    ]
     model = ScriptedModel(steps)
     server = await serve(agent(model))
     tab, other = await server.tab(), await server.tab()

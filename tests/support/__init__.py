@@ -2,7 +2,7 @@
 
 from tests.support.agents import agent
 from tests.support.fixtures import ErrorLog, Serve
-from tests.support.serving import Serving, serving
+from tests.support.serving import Serving, serving, serving_app
 from tests.support.tabs import Frame, Tab, chat_request, chunks_of, text_of, user_message
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "chat_request",
     "chunks_of",
     "serving",
+    "serving_app",
     "text_of",
     "user_message",
 ]

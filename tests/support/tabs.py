@@ -111,22 +111,32 @@ class Tab:
         await self.send({"type": "cf_agent_stream_resume_ack", "id": request})
 
     async def close(self) -> None:
-        self._reading.set()
+        self.read_on()
         await self._socket.close()
         await self._reader
 
     def read_on(self) -> None:
-        """Begin to read."""
+        """Begin to read, or go on with it."""
         self._reading.set()
+        self._socket.transport.resume_reading()
+
+    def stop_reading(self) -> None:
+        """Read nothing more, until :meth:`read_on`."""
+        self._reading.clear()
+        self._socket.transport.pause_reading()
 
     def write(self, data: bytes) -> None:
         """Bytes as they are, past the WebSocket."""
         self._socket.transport.write(data)
 
-    async def send_together(self, *frames: Frame | str) -> None:
-        """Send frames in one piece, so that the server has the last when it handles the first."""
+    def write_frame(self, *frames: Frame | str) -> None:
+        """Send frames in one piece, at once: no other task runs before they are on their way."""
         texts: list[str] = [_text(frame) for frame in frames]
         self.write(b"".join(WireFrame(Opcode.TEXT, text.encode()).serialize(mask=True) for text in texts))
+
+    async def send_together(self, *frames: Frame | str) -> None:
+        """Send frames in one piece, so that the server has the last when it handles the first."""
+        self.write_frame(*frames)
 
     def drop(self) -> None:
         """Cut the line without a goodbye."""

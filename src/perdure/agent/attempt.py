@@ -45,6 +45,8 @@ async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
     try:
         if (ending := await _take_inputs(turn, room)) is not None:
             return ending
+        if turn.scope.cancel_called:
+            return Ending("aborted")  # stopped before it began: nothing is asked of anybody
         job = await prepare(room.think, turn, _history(turn, room), room.services.new_id)
         answer.open(job.metadata)
         await run_steps(job, answer)

@@ -61,7 +61,7 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
         with tool_span(call.tool, call.id, call.input) as span:
             output = await _decide(request, progress)
             span.returned(output)
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, asyncio.CancelledError, SystemExit) as error:
         if isinstance(error, asyncio.CancelledError) and _is_stopping():
             progress.stopped()
             raise
@@ -70,8 +70,7 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
         elif not isinstance(error, ToolError):
             logger.warning("Tool %s failed in turn %s", call.tool, job.turn_id, exc_info=True)
         emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": _text_of(error)})
-        failure = error if isinstance(error, Exception) else ToolError(_text_of(error))
-        result = _result(request, began, success=False, error=failure)
+        result = _result(request, began, success=False, error=error)
     else:
         emit({"type": "tool-output-available", "toolCallId": call.id, "output": output})
         result = _result(request, began, success=True, output=output)
@@ -153,7 +152,7 @@ async def _execute(request: Request, progress: Callable[[Any], None]) -> Any:
 
 
 def _result(
-    request: Request, began: float, *, success: bool, output: Any = None, error: Exception | None = None
+    request: Request, began: float, *, success: bool, output: Any = None, error: BaseException | None = None
 ) -> ToolCallResult:
     return ToolCallResult(
         request_id=request.job.turn_id,
@@ -165,3 +164,9 @@ def _result(
         error=error,
         duration_ms=(time.perf_counter() - began) * 1000,
     )
+
+
+def _is_stopping() -> bool:
+    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -222,7 +222,7 @@ class ToolCallResult:
     """Also for a call that was blocked or whose result was substituted."""
     output: Any = None
     """The result as the model sees it: a JSON value. Do not change it."""
-    error: Exception | None = None
+    error: BaseException | None = None
     duration_ms: float = 0.0
 
 

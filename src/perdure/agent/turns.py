@@ -112,6 +112,10 @@ class Turns:
         self._admit(turn, Changes([], None, []))
         return turn
 
+    def answering(self, message: str) -> bool:
+        """Whether a turn runs or waits that answers this message."""
+        return any(turn.parent == message for turn in self._open.values())
+
     def refuse_nested(self, what: str) -> None:
         """For calls that wait for a turn of this agent.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -62,7 +63,7 @@ class Host:
         """A connection comes."""
         resident = self._resident(address)
         resident.peers[peer] = None
-        resident.post(lambda agent: agent.connected(peer, request))
+        resident.post(lambda agent: self._greet(agent, peer, request))
 
     def receive(self, address: Address, peer: int, message: str | bytes) -> None:
         """A connection sends a message."""
@@ -104,8 +105,7 @@ class Host:
         """Stop. Running turns stay open in the store; the next start finds them."""
         residents = list(self._residents.values())
         self._residents.clear()
-        for resident in residents:
-            await resident.close()
+        await asyncio.gather(*(resident.close() for resident in residents))
         await self._tasks.close()
 
     async def _awake(self, address: Address) -> tuple[Resident, LiveAgent]:
@@ -126,6 +126,14 @@ class Host:
             self._residents[address.key] = resident
             resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services))
         return resident
+
+    def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
+        try:
+            agent.connected(peer, request)
+        except Exception:
+            # The application's code failed half way: a connection that was not greeted would never be served.
+            self._bus.hang_up((peer,), 1011, "The connection could not be set up. See the server's log.")
+            raise
 
     def _drop(self, resident: Resident) -> None:
         if self._residents.get(resident.key) is resident:

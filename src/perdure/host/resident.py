@@ -13,9 +13,11 @@ from typing import Any
 
 from perdure.agent.live import LiveAgent
 from perdure.agent.services import Timer
+from perdure.errors import StorageError
 from perdure.host.bus import Bus
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
+from perdure.host.timers import Timers
 from perdure.observability import Scope, current_scope, within
 from perdure.storage.contract import Commit, Operation, Store
 
@@ -48,8 +50,10 @@ class Resident:
         self._mailbox: deque[Callable[[LiveAgent], None]] = deque()
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
-        self._timers: set[asyncio.TimerHandle] = set()
+        self._timers = Timers()
         self._last_commit: Commit | None = None
+        self._gone = False
+        """Whether it was dropped or closed: its agent may live in another object, so nothing is written any more."""
         self._ready = asyncio.Event()
 
     # ── events ──────────────────────────────────────────────────────
@@ -73,10 +77,10 @@ class Resident:
 
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        for timer in self._timers:
-            timer.cancel()
+        self._timers.close()
         await self._tasks.close()
         self._outbox.close()
+        self._gone = True
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
         try:
@@ -100,6 +104,10 @@ class Resident:
                 logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
+        if self._gone:
+            return
+        self._gone = True
+        self._outbox.close()
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._dropped(self)
         self._bus.hang_up(list(self.peers), 1011, "The agent could not be served. See the server's log.")
@@ -113,18 +121,26 @@ class Resident:
         self._outbox.then(lambda: self._bus.hang_up(peers, code, reason))
 
     def write(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit = self._commit(operations)
         self._outbox.hold(commit)
         return commit
 
     def checkpoint(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit = self._commit(operations)
         commit.add_done_callback(self._checked)
         return commit
 
+    def _commit(self, operations: Sequence[Operation]) -> Commit:
+        if self._gone:
+            refused: Commit = asyncio.get_running_loop().create_future()
+            refused.set_exception(StorageError(f"The agent {self.key} is not in memory any more."))
+            refused.exception()  # whoever does not wait for it need not know
+            return refused
+        self._last_commit = self._store.write(self.key, self._epoch, operations)
+        return self._last_commit
+
     def _checked(self, commit: Commit) -> None:
         if not commit.cancelled() and (error := commit.exception()) is not None:
-            self._outbox.close()
             self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
@@ -135,7 +151,7 @@ class Resident:
         self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(seconds, call)
+        return self._timers.later(seconds, call)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
