@@ -164,9 +164,3 @@ def _result(
         error=error,
         duration_ms=(time.perf_counter() - began) * 1000,
     )
-
-
-def _is_stopping() -> bool:
-    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
