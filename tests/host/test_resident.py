@@ -11,6 +11,8 @@ from perdure.agent.connection import ConnectionRequest
 from perdure.errors import StorageError
 from perdure.host.bus import LocalBus
 from perdure.host.resident import Resident
+from perdure.observability.events import Events
+from perdure.observability.scope import Scope
 from perdure.protocol.names import Address
 from perdure.storage.contract import CloseTurn, LoadValue, PutValue
 from perdure.storage.sqlite import SqliteStore
@@ -36,7 +38,13 @@ class Room:
         self.store = store
         self.bus = LocalBus()
         self.dropped: list[Resident] = []
-        self.resident = Resident("agent/room", store, store.epoch, self.bus, self.dropped.append)
+        self.resident = Resident(
+            Scope(agent="Agent", name="room", key="agent/room", events=Events()),
+            store,
+            store.epoch,
+            self.bus,
+            self.dropped.append,
+        )
         self.agent = Awake()
         self.woken = asyncio.Event()
 

@@ -139,6 +139,9 @@ class Conversation:
     # ── requests ────────────────────────────────────────────────────
 
     def _request(self, peer: PeerId, frame: client_frames.ChatRequest) -> None:
+        if self._turns.is_open(frame.id):
+            logger.info("Ignored a chat request that was delivered twice: %s", frame.id)
+            return
         try:
             body = client_frames.parse_chat_body(frame.init)
             changes = self._reconcile(body)

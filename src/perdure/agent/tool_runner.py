@@ -67,6 +67,8 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
             raise
         if isinstance(error, _NoDecision):
             mistake = ConfigurationError(str(error))
+        elif isinstance(error, SystemExit):
+            logger.warning("Tool %s tried to end the process in turn %s", call.tool, job.turn_id)
         elif not isinstance(error, ToolError):
             logger.warning("Tool %s failed in turn %s", call.tool, job.turn_id, exc_info=True)
         emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": _text_of(error)})

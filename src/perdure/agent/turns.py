@@ -112,6 +112,10 @@ class Turns:
         self._admit(turn, Changes([], None, []))
         return turn
 
+    def is_open(self, request: str) -> bool:
+        """Whether this request runs or waits."""
+        return request in self._open
+
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
