@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.agent.answer import Answer
@@ -23,7 +23,7 @@ from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import Operation
 
-__all__ = ["INTERNAL_ERROR", "Ending", "attempt", "take_inputs"]
+__all__ = ["Ending", "attempt"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,20 +41,43 @@ class Ending:
     """Whether it was said in the stream already."""
 
 
-async def take_inputs(turn: Turn, room: Room) -> Ending | None:
+async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
+    """One try to answer. What was emitted when it is cancelled stays with the answer."""
+    try:
+        if (ending := await _take_inputs(turn, room)) is not None:
+            return ending
+        if turn.scope.cancel_called:
+            return Ending("aborted")  # stopped before it began: nothing is asked of anybody
+        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id)
+        answer.open(job.metadata)
+        await run_steps(job, answer)
+    except Exception as error:
+        # The application's own code runs in there: whatever it raises ends this turn and nothing else.
+        text = await _explain(error, turn, answer, room.think)
+        in_stream = answer.opened and isinstance(error, ModelError)
+        if in_stream:
+            answer.fail(text)
+        return Ending("error", text, told=in_stream)
+    return Ending("completed")
+
+
+async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
     """Add the messages that the server's own code gave the turn. An ending when there is nothing to answer."""
     transcript = room.transcript
-    if turn.inputs is None and not turn.continuation:
-        return None
     if turn.continuation:
         leaf = transcript.known.get(transcript.leaf or "")
         if leaf is None or leaf.message is None or leaf.role != "assistant":
             return Ending("skipped")
         turn.parent, turn.builder = leaf.parent, MessageBuilder.going_on(leaf.message.message)
         return None
+    if turn.inputs is None:
+        return None
     given: Any = turn.inputs
     if callable(given):
         given = await call(given, transcript.messages())
+        if turn.scope.cancel_called:
+            # Stopped, or the conversation cleared, while the application looked for messages.
+            return Ending("aborted")
     operations: list[Operation] = []
     messages = as_messages(given, room.services.new_id)
     await transcript.reach([message["id"] for message in messages])
@@ -68,22 +91,6 @@ async def take_inputs(turn: Turn, room: Room) -> Ending | None:
         room.show()
     turn.parent = transcript.tip(None)
     return None
-
-
-async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
-    """One try to answer."""
-    try:
-        job = await prepare(room.think, turn, await _history(turn, room))
-        answer.open(job.metadata)
-        await run_steps(job, answer)
-    except Exception as error:
-        # The application's own code runs in there: whatever it raises ends this turn and nothing else.
-        text = await _explain(error, turn, answer, room.think)
-        in_stream = answer.opened and isinstance(error, ModelError)
-        if in_stream:
-            answer.fail(text)
-        return Ending("error", text, told=in_stream)
-    return Ending("completed")
 
 
 async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
@@ -111,14 +118,14 @@ async def _explain(error: Exception, turn: Turn, answer: Answer, think: Think) -
     else:
         logger.error("Turn %s failed", turn.id, exc_info=error)
         text = INTERNAL_ERROR
-    if not overridden(think, Think.on_chat_error):
-        return text
     context = ChatErrorContext(
         request_id=turn.id, stage="stream" if answer.opened else "turn", continuation=turn.continuation
     )
     try:
+        if overridden(think, Think.classify_chat_error):
+            context = replace(context, classification=await call(think.classify_chat_error, error, context))
         shown = await call(think.on_chat_error, error, context)
     except Exception:
-        logger.exception("on_chat_error failed for turn %s", turn.id)
+        logger.exception("The hooks for errors failed for turn %s", turn.id)
         return text
     return text if shown is None else str(shown)

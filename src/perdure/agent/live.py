@@ -141,6 +141,7 @@ class LiveAgent:
         connection = self._connections.pop(peer, None)
         if connection is None:
             return
+        connection.closed = True
         if self.conversation is not None:
             self.conversation.disconnected(peer)
         emit("disconnect", connectionId=connection.id)
