@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from perdure.storage.contract import Commit
 
@@ -76,7 +76,7 @@ class Outbox:
                 entry()
             elif not entry.done():
                 return
-            elif (error := _failure_of(entry)) is not None:
+            elif (error := _failure_of(cast("Commit", entry))) is not None:
                 self.close()
                 self._failed(error)
                 return
