@@ -22,7 +22,9 @@ from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
+from perdure.agent.schedules import Schedule
 from perdure.agent.think import Think
 from perdure.agent.turn_config import (
     ChatErrorContext,
@@ -97,6 +99,8 @@ __all__ = [
     "ReadonlyConnection",
     "Refuse",
     "ReplyStream",
+    "Retry",
+    "Schedule",
     "StepConfig",
     "StepContext",
     "StepResult",

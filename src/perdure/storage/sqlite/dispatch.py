@@ -7,7 +7,8 @@ from sqlite3 import Cursor
 from typing import Any
 
 from perdure.storage import contract
-from perdure.storage.sqlite import agents, chunks, messages, turns, values
+from perdure.storage import timers as timer_contract
+from perdure.storage.sqlite import agents, chunks, messages, timers, turns, values
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -36,6 +37,8 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.ClearConversation: _clear_conversation,
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
+    timer_contract.PutTimer: timers.put_timer,
+    timer_contract.DeleteTimer: timers.delete_timer,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
@@ -45,9 +48,11 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadOffPath: messages.load_off_path,
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
+    timer_contract.LoadTimers: timers.load_timers,
+    timer_contract.AgentsWithTimers: timers.agents_with_timers,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
-    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents}
+    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents, timer_contract.AgentsWithTimers}
 )
 """Queries whose answer grows with the data: they run in a thread, not in the event loop."""
