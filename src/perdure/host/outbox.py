@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from perdure.storage.contract import Commit
 
@@ -84,7 +84,7 @@ class Outbox:
                 entry.make()
             elif not entry.done():
                 return
-            elif (error := _failure_of(cast("Commit", entry))) is not None:
+            elif (error := _failure_of(entry)) is not None:
                 self.close()
                 self._failed(error)
                 return
