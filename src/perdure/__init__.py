@@ -21,6 +21,7 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
+from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
@@ -69,12 +70,13 @@ from perdure.server.admission import Refuse
 from perdure.server.app import App
 from perdure.server.limits import Limits
 from perdure.server.requests import IncomingRequest
-from perdure.tools import Tool, ToolContext, tool
+from perdure.tools import Media, Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
     "App",
     "BadRequest",
+    "ChatCallbacks",
     "ChatErrorContext",
     "ChatModel",
     "ChatResponse",
@@ -88,6 +90,7 @@ __all__ = [
     "IncomingRequest",
     "InvalidToolInput",
     "Limits",
+    "Media",
     "MissingExtra",
     "ModelError",
     "ModelRejected",

@@ -22,6 +22,7 @@ from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
 from perdure.observability import Events, Scope, within
 from perdure.protocol.names import Address
+from perdure.session.transcript import WINDOW
 from perdure.storage.contract import Store
 
 __all__ = ["Host"]
@@ -49,6 +50,7 @@ class Host:
         placement: Placement,
         *,
         events: Events | None = None,
+        window: int = WINDOW,
         clock: Clock | None = None,
         idle_seconds: float | None = 60.0,
     ) -> None:
@@ -60,6 +62,7 @@ class Host:
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
             events: Who is told of what happens to them. Default: nobody.
+            window: Most bytes of a conversation that clients are sent.
             clock: What time it is. Default: the machine's.
             idle_seconds: After how many seconds without work an agent leaves memory; ``None``: never.
         """
@@ -67,6 +70,7 @@ class Host:
         self._store = store
         self._bus = bus
         self._placement = placement
+        self._window = window
         self._events = events if events is not None else Events()
         self._clock = clock or SystemClock()
         self._idle_seconds = idle_seconds
@@ -177,7 +181,9 @@ class Host:
             resident = Resident(scope, self._store, epoch, self._bus, self._clock, self)
             self._residents[address.key] = resident
             attachments = dict(self._peers.get(address.key, {}))
-            resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services, attachments))
+            resident.wake(
+                lambda services: LiveAgent.wake(kind, address, self._store, services, attachments, window=self._window)
+            )
         return resident
 
     def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:

@@ -181,6 +181,7 @@ class App:
             bus,
             engine.placement(store),
             events=self.events,
+            window=self.limits.window,
             clock=engine.clock,
             idle_seconds=self._idle_seconds,
         )
