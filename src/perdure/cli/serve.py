@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
@@ -32,6 +33,8 @@ REQUESTS_GRACE = 5
 """Seconds that HTTP requests have to end."""
 STOP_GRACE = 15.0
 """Seconds after which a server that was told to stop is gone, whatever the application's code does."""
+PARENT_INTERVAL = 1.0
+"""Seconds between two looks at whether ``perdure dev`` is still there."""
 THREADS_GRACE = 1.0
 """Seconds that threads of tools have to end once everything else has."""
 
@@ -60,6 +63,8 @@ def serve(options: argparse.Namespace) -> int:
     with listener:
         config = _config(app, options)
         server = _Server(config, app, listener)
+        if options.listener is not None:
+            _end_with_parent(server)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
@@ -111,10 +116,28 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal: the first one stops in order, the next at once."""
         if self.should_exit:
-            os.write(sys.stderr.fileno(), b"perdure: stopped at once.\n")
+            _tell(b"Stopped at once.\n")
             os._exit(128 + sig)
+        _tell(b"Stopping. A second signal stops at once.\n")
         self.should_exit = True
         _leave_in(STOP_GRACE, "Something does not let the server stop; it is left behind.")
+
+
+def _tell(line: bytes) -> None:
+    # Not by print: a signal may come in the middle of one.
+    os.write(sys.stdout.fileno(), line)
+
+
+def _end_with_parent(server: uvicorn.Server) -> None:
+    """Stop when the process that started this one has gone, however it went: nobody else would."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_INTERVAL)
+        server.should_exit = True
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _leave_in(seconds: float, complaint: str) -> None:
