@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure import ChatModel, Tool
-from perdure.agent.loop import Job
+from perdure.agent.job import Job, Plan
 from perdure.chat.builder import MessageBuilder
 from perdure.models.contract import HistoryMessage
 from perdure.tools import merge
@@ -58,11 +58,9 @@ def job(model: ChatModel, *tools: Tool, max_steps: int = 10, system: str = "Be b
         HistoryMessage.of({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]})
     ]
     return Job(
-        model=model,
-        system=system,
-        tools=merge(tools),
-        history=question,
-        max_steps=max_steps,
         agent=agent,
         turn_id="R1",
+        plan=Plan(model=model, system=system, tools=merge(tools), settings={}),
+        history=question,
+        max_steps=max_steps,
     )

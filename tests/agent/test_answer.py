@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from perdure import Think
 from perdure.agent.answer import Answer
+from perdure.agent.room import Room as ConversationRoom
 from perdure.agent.stream import SEGMENT
 from perdure.agent.turn import Turn
 from perdure.chat.handshake import Handshake, Idle
+from perdure.session.transcript import Transcript
 from tests.agent.services import RecordingServices
 from tests.requirements import requirement
 
@@ -36,7 +39,8 @@ class Room:
             origin_ids=["u1"],
             generation=0,
         )
-        self.answer = Answer(self.turn, self.services, self.handshake)
+        room = ConversationRoom(Think(), self.services, Transcript(), self.handshake)
+        self.answer = Answer(self.turn, room)
 
     def chunks(self, peer: int) -> list[dict[str, Any]]:
         return [json.loads(frame["body"]) for frame in self.services.frames(peer) if "seq" in frame]
@@ -67,6 +71,16 @@ async def test_a_chunk_is_in_the_message_in_the_log_and_on_its_way_at_once(room:
     assert room.chunks(ASKER) == room.chunks(OTHER) == [{"type": "start", "messageId": "a1"}, delta("Hi")]
     assert [json.loads(json.loads(body)) for body in room.answer.stream.bodies] == room.chunks(ASKER)
     assert room.turn.builder.parts == [{"type": "text", "text": "Hi", "state": "streaming"}]
+
+
+async def test_a_chunk_without_json_form_leaves_the_message_as_it_was(room: Room) -> None:
+    room.answer.open()
+    room.answer.emit(delta("Hi"))
+    with pytest.raises(TypeError):
+        room.answer.emit({"type": "data-x", "data": object()})
+    assert [part["type"] for part in room.answer.builder.parts] == ["text"]
+    room.answer.emit(delta("!"))
+    assert [frame["seq"] for frame in room.services.frames(ASKER)] == [0, 1, 2]
 
 
 async def test_who_waits_is_offered_the_stream_before_its_first_chunk_and_gets_none(room: Room) -> None:

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.agent.stream import INTERVAL, SEGMENT, ChunkLog, LiveStream, bodies_of
@@ -63,7 +63,8 @@ async def test_a_replay_repeats_the_frames_that_were_live(services: RecordingSer
     assert [json.loads(frame["body"])["delta"] for frame in replayed] == AWKWARD_TEXTS
 
 
-@given(st.lists(json_objects(), max_size=5))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(json_objects(), max_size=3))
 def test_a_stored_log_replays_as_the_stream_did(data: list[dict[str, Any]]) -> None:
     stream = LiveStream("R1", RecordingServices())
     for value in data:

@@ -66,9 +66,7 @@ def test_what_is_no_json_object_is_unusable_and_belongs_to_no_request(text: str)
     assert frame.request_id is None
 
 
-@pytest.mark.parametrize(
-    "kind", ["cf_agent_state", "rpc", "cf_agent_chat_clear ", "CF_AGENT_CHAT_CLEAR", "", None, 5, ["a"], {"a": 1}]
-)
+@pytest.mark.parametrize("kind", ["cf_agent_chat_clear ", "CF_AGENT_CHAT_CLEAR", "", None, 5, ["a"], {"a": 1}])
 def test_a_frame_of_unknown_type_is_unusable_whatever_id_it_has(kind: Any) -> None:
     frame = parse(json.dumps({"type": kind, "id": "R1"}))
     assert isinstance(frame, Unusable)

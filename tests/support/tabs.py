@@ -129,10 +129,14 @@ class Tab:
         """Bytes as they are, past the WebSocket."""
         self._socket.transport.write(data)
 
-    async def send_together(self, *frames: Frame | str) -> None:
-        """Send frames in one piece, so that the server has the last when it handles the first."""
+    def write_frame(self, *frames: Frame | str) -> None:
+        """Send frames in one piece, at once: no other task runs before they are on their way."""
         texts: list[str] = [_text(frame) for frame in frames]
         self.write(b"".join(WireFrame(Opcode.TEXT, text.encode()).serialize(mask=True) for text in texts))
+
+    async def send_together(self, *frames: Frame | str) -> None:
+        """Send frames in one piece, so that the server has the last when it handles the first."""
+        self.write_frame(*frames)
 
     def drop(self) -> None:
         """Cut the line without a goodbye."""

@@ -51,7 +51,7 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
         with tool_span(call.tool, call.id, call.input) as span:
             output = await _decide(request)
             span.returned(output)
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, asyncio.CancelledError, SystemExit) as error:
         if isinstance(error, asyncio.CancelledError) and _is_stopping():
             raise
         if not isinstance(error, ToolError):

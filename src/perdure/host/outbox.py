@@ -58,7 +58,7 @@ class Outbox:
         """What is sent from now on waits for ``commit``."""
         if not self._closed:
             self._queue.append(commit)
-            commit.add_done_callback(self._drain)
+        commit.add_done_callback(self._drain)
 
     def close(self) -> None:
         """Forget what was not sent."""
@@ -66,20 +66,23 @@ class Outbox:
         self._queue.clear()
 
     def _drain(self, commit: Commit) -> None:
-        if not commit.cancelled():
-            commit.exception()  # one that follows an earlier failure is not looked at below, and yet is known
+        # Looked at in any case, or the event loop complains of failures that came after the first.
+        _failure_of(commit)
         while self._queue:
             entry = self._queue[0]
-            if isinstance(entry, asyncio.Future):
-                if not entry.done():
-                    return
-                if not entry.cancelled() and (error := entry.exception()) is not None:
-                    self.close()
-                    self._failed(error)
-                    return
-            elif isinstance(entry, _Frame):
+            if isinstance(entry, _Frame):
                 self._send(entry.peers, entry.text)
-            else:
+            elif not isinstance(entry, asyncio.Future):
                 entry()
+            elif not entry.done():
+                return
+            elif (error := _failure_of(entry)) is not None:
+                self.close()
+                self._failed(error)
+                return
             if self._queue:
                 self._queue.popleft()
+
+
+def _failure_of(commit: Commit) -> BaseException | None:
+    return None if commit.cancelled() else commit.exception()

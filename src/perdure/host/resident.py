@@ -77,10 +77,12 @@ class Resident:
 
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        self._timers.close()
         await self._tasks.close()
+        self._timers.close()
         self._outbox.close()
         self._gone = True
+        # Closed before it began to wake: whoever waits for the agent is told that it will not come.
+        self._ready.set()
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
         try:

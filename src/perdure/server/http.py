@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 
+PAGE_POLICY = "default-src 'self'; img-src * data: blob:; connect-src 'self' ws: wss:; frame-ancestors 'self'"
+"""What the page may load: itself, images that a conversation shows, and its agents."""
+
 NO_PAGE = """perdure is running. The page is not built yet.
 
 In a checkout, scripts/serve builds it; the agents are reached at /agents/<class>/<name> either way.
@@ -157,9 +160,20 @@ class Pages:
         if path == "/playground.json":
             return self._playground()
         if self._page is not None:
-            await self._page(scope, receive, send)
-            return None
+            return await self._file(self._page, scope)
         return PlainTextResponse(NO_PAGE if path == "/" else "Not Found", 200 if path == "/" else 404)
+
+    async def _file(self, page: StaticFiles, scope: Scope) -> Response:
+        path = page.get_path(scope)
+        try:
+            response = await page.get_response(path, scope)
+        except HTTPException as error:
+            return PlainTextResponse(error.detail, error.status_code)
+        # Names of assets change with their content; the page that names them must be asked for anew.
+        forever = path.startswith("assets/")
+        response.headers["cache-control"] = "public, max-age=31536000, immutable" if forever else "no-cache"
+        response.headers["content-security-policy"] = PAGE_POLICY
+        return response
 
     def _playground(self) -> Response:
         agents = [{"class": kind.__name__, "path": path} for path, kind in self._agents.items()]
