@@ -83,7 +83,7 @@ async def test_a_turn_starts_once_and_finishes_once(tmp_path: Path, seen: Log) -
         assert [event.payload["requestId"] for event in seen.events if event.type == "chat:turn:start"] == ["r1"]
         gate.open()
         await seen.finished("r2")
-    assert seen.of("chat:") == [
+    assert seen.of("chat:turn:") == [
         ("chat:turn:start", {"requestId": "r1", "trigger": "ws-chat", "continuation": False}),
         ("chat:turn:finish", {"requestId": "r1", "status": "completed"}),
         ("chat:turn:start", {"requestId": "r2", "trigger": "ws-chat", "continuation": False}),
@@ -129,6 +129,24 @@ async def test_a_failed_turn_is_told(tmp_path: Path, seen: Log, step: Any, stage
     failed = {"requestId": "r1", "stage": stage, "messagesPersisted": True, "error": error}
     assert seen.of("chat:request") == [("chat:request:failed", failed)]
     assert seen.of("chat:turn:finish") == [("chat:turn:finish", {"requestId": "r1", "status": "error"})]
+
+
+@requirement("engine:42")
+async def test_a_failed_turn_of_the_servers_own_code_is_told_and_keeps_its_part(tmp_path: Path, seen: Log) -> None:
+    class Chat(Think):
+        model = ScriptedModel([[say("Half"), fail(ModelUnreachable("the line broke"))]])
+
+        @callable
+        async def go(self) -> list[str]:
+            result = await self.run_turn("Hi")
+            return [result.status, self.messages[-1]["parts"][-1]["text"]]
+
+    async with serving_app(App(Chat, data=tmp_path, on_event=seen)) as server:
+        tab = await server.connect("/agents/chat/room")
+        reply = await rpc(tab, "go")
+    assert reply["result"] == ["error", "Half"]
+    ((_, failed),) = seen.of("chat:request")
+    assert (failed["stage"], failed["error"]) == ("stream", "the line broke")
 
 
 async def test_a_turn_that_fails_before_it_streams_is_told(tmp_path: Path, seen: Log, log: ErrorLog) -> None:
@@ -222,15 +240,14 @@ async def test_calls_and_state_are_told(tmp_path: Path, seen: Log) -> None:
 
 async def test_nothing_that_was_said_is_in_an_event(tmp_path: Path, seen: Log) -> None:
     secret = "correct horse battery staple"
-    kind = chat(
-        [call("keep", {"what": secret})], [say(secret)], initial_state={"x": secret}, get_tools=lambda s: [keep]
-    )
 
     @tool
     async def keep(what: str) -> str:
         """Keep."""
         return secret
 
+    steps = [call("keep", {"what": secret})], [say(secret)]
+    kind = chat(*steps, initial_state={"x": secret}, get_tools=lambda self: [keep])
     async with serving_app(App(kind, data=tmp_path, on_event=seen)) as server:
         tab = await server.connect("/agents/chat/room")
         await tab.ask("r1", secret)
@@ -250,7 +267,7 @@ async def test_a_subscriber_that_fails_disturbs_nobody(tmp_path: Path, seen: Log
         await tab.ask("r1", "Go")
         assert (await tab.done("r1"))["outcome"] == "completed"
         await seen.finished("r1")
-    log.expect("A subscriber failed at the event connect")
+    log.expect("A subscriber failed at the event")
 
 
 async def test_events_of_several_agents_are_told_apart(tmp_path: Path, seen: Log) -> None:
