@@ -119,6 +119,11 @@ class Turns:
         """Whether this request runs or waits."""
         return request in self._open
 
+    @property
+    def answers(self) -> set[str]:
+        """Ids of the messages that open turns will write: clients know them, and may not use them for their own."""
+        return {turn.message_id for turn in self._open.values()}
+
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
