@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +95,17 @@ async def serving(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     send_buffer: int | None = None,
+    on_event: Callable[[Any], object] | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve ``agents`` from the folder ``data``.
 
     Args:
         agents: The classes.
         data: The folder.
-        limits: As for :class:`~perdure.App`, as are ``hosts`` and ``origins``.
+        limits: As for :class:`~perdure.App`, as are ``hosts``, ``origins`` and ``on_event``.
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
     """
-    app = App(*agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins)
+    app = App(*agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins, on_event=on_event)
     async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
 
