@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +99,14 @@ async def serving(
     send_buffer: int | None = None,
     idle_seconds: float | None = 60.0,
     engine: Engine | None = None,
+    on_event: Callable[[Any], object] | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve ``agents`` from the folder ``data``.
 
     Args:
         agents: The classes.
         data: The folder.
-        limits: As for :class:`~perdure.App`, as are ``hosts`` and ``origins``.
+        limits: As for :class:`~perdure.App`, as are ``hosts``, ``origins`` and ``on_event``.
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
         idle_seconds: As for ``App``.
         engine: What to run on.
@@ -118,6 +119,7 @@ async def serving(
         allowed_origins=origins,
         idle_seconds=idle_seconds,
         engine=engine or default_engine(),
+        on_event=on_event,
     )
     async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running

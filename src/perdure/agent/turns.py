@@ -225,8 +225,9 @@ class Turns:
             # The server stops: what was said so far is kept, and the turn stays open for the next start.
             if turn.generation == self._generation:
                 self._services.checkpoint(answer.stream.unstored())
-            if turn.result is not None:
-                turn.result.cancel()
+            for unfinished in self._open.values():
+                if unfinished.result is not None:
+                    unfinished.result.cancel()
             raise
         self._settle(turn, answer, ending)
         if ending.outcome == "error":
