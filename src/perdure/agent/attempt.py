@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from perdure.agent.hooks import call, overridden, prepare
 from perdure.agent.inputs import as_messages
 from perdure.agent.loop import run_steps
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import ChatErrorContext
@@ -51,7 +53,9 @@ async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
         job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id)
         answer.open(job.metadata)
         await run_steps(job, answer)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_stopping():
+            raise
         # The application's own code runs in there: whatever it raises ends this turn and nothing else.
         text = await _explain(error, turn, answer, room.think)
         in_stream = answer.opened and isinstance(error, ModelError)
@@ -110,7 +114,7 @@ async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
     return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 
-async def _explain(error: Exception, turn: Turn, answer: Answer, think: Think) -> str:
+async def _explain(error: BaseException, turn: Turn, answer: Answer, think: Think) -> str:
     """The text that people are shown: the application's, else the error's own when that is safe to show."""
     if isinstance(error, PerdureError):
         logger.warning("Turn %s failed: %s", turn.id, error)

@@ -17,6 +17,7 @@ from perdure.agent.answer import Answer
 from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
@@ -117,6 +118,11 @@ class Turns:
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
         return request in self._open
+
+    @property
+    def answers(self) -> set[str]:
+        """Ids of the messages that open turns will write: clients know them, and may not use them for their own."""
+        return {turn.message_id for turn in self._open.values()}
 
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
@@ -305,7 +311,9 @@ class Turns:
         )
         try:
             await call(think.on_chat_response, response)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_stopping():
+                raise
             # The turn is over and stored: what the application makes of it changes nothing.
             logger.exception("on_chat_response failed for turn %s", turn.id)
 

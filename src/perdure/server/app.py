@@ -174,7 +174,7 @@ class App:
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[_Edge]:
         engine, tasks = self._engine, Tasks()
-        store, bus = await engine.open_store(self.data), engine.bus
+        store, bus = await engine.open_store(self.data), engine.make_bus()
         host = Host(
             self.agents,
             store,
