@@ -22,6 +22,8 @@ from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.family import SubAgentInfo
+from perdure.agent.refusal import Refuse
 from perdure.agent.rpc import ReplyStream
 from perdure.agent.think import Think
 from perdure.agent.turn_config import (
@@ -41,6 +43,7 @@ from perdure.agent.turn_config import (
     substitute,
 )
 from perdure.errors import (
+    AgentStopped,
     BadRequest,
     ConfigurationError,
     Fenced,
@@ -68,6 +71,7 @@ from perdure.tools import Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
+    "AgentStopped",
     "App",
     "BadRequest",
     "ChatErrorContext",
@@ -90,12 +94,14 @@ __all__ = [
     "NewerSchema",
     "PerdureError",
     "ReadonlyConnection",
+    "Refuse",
     "ReplyStream",
     "StepConfig",
     "StepContext",
     "StepResult",
     "StorageError",
     "StorageInUse",
+    "SubAgentInfo",
     "Think",
     "Tool",
     "ToolCallContext",

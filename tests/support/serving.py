@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from perdure import App, Limits, Think
+from perdure import Agent, App, Limits
 from tests.support.tabs import Tab
 
 __all__ = ["Serving", "serving"]
@@ -48,10 +48,14 @@ class Serving:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *agents: type[Think], data: Path | str, limits: Limits | None = None, hosts: Sequence[str] = ()
+    *agents: type[Agent],
+    data: Path | str,
+    limits: Limits | None = None,
+    hosts: Sequence[str] = (),
+    sub_agents: Sequence[type[Agent]] = (),
 ) -> AsyncGenerator[Serving]:
     """Serve ``agents`` from the folder ``data``."""
-    app = App(*agents, data=data, limits=limits, allowed_hosts=hosts)
+    app = App(*agents, sub_agents=sub_agents, data=data, limits=limits, allowed_hosts=hosts)
     config = uvicorn.Config(
         app,
         port=0,

@@ -13,8 +13,9 @@ from typing import Any
 from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
+from perdure.agent.family import Relatives
 from perdure.agent.rpc import answer_call
-from perdure.agent.services import PeerId, Services
+from perdure.agent.services import Family, PeerId, Services
 from perdure.agent.shared_state import STATE, SharedState, connections_for
 from perdure.agent.think import Think
 from perdure.agent.values import NAMESPACE, Values
@@ -25,17 +26,21 @@ from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
 from perdure.storage.contract import LoadValue, Store
 
-__all__ = ["LiveAgent"]
+__all__ = ["CREATED", "LiveAgent"]
 
 logger = logging.getLogger(__name__)
+
+CREATED = "created"
+"""The value by which a sub-agent exists: when it was made."""
 
 
 class LiveAgent:
     """One agent in memory."""
 
-    def __init__(self, agent: Agent, address: Address, services: Services, values: Values) -> None:
+    def __init__(self, agent: Agent, address: Address, services: Services, values: Values, family: Family) -> None:
         self.agent = agent
         self.address = address
+        self.relatives = Relatives(address, family)
         self.values = values
         self.state = SharedState(agent, values, self._state_changed)
         self.conversation: Conversation | None = None
@@ -44,24 +49,34 @@ class LiveAgent:
         self._connections: dict[PeerId, Connection] = {}
 
     @classmethod
-    async def wake(cls, kind: type[Agent], address: Address, store: Store, services: Services) -> LiveAgent:
+    async def wake(
+        cls, kind: type[Agent], address: Address, store: Store, services: Services, family: Family
+    ) -> LiveAgent:
         """Make the agent, and give it back what is stored.
 
         Raises:
             StorageError: what is stored cannot be read.
             Exception: what the class raises when it is made or started.
         """
-        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in (STATE, "config")}
+        names = (STATE, "config") if address.parent is None else (STATE, "config", CREATED)
+        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in names}
         values = Values(services, {name: text for name, text in stored.items() if text is not None})
         agent = kind()
-        live = cls(agent, address, services, values)
+        live = cls(agent, address, services, values, family)
         if isinstance(agent, Think):
             live.conversation = await wake(agent, address.key, store, services)
         bind(agent, live)
         started = agent.on_start()
         if inspect.isawaitable(started):
             await started
+        if address.parent is not None:
+            values.default(CREATED, services.now_ms())
         return live
+
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        if self.conversation is not None:
+            await self.conversation.stop()
 
     @property
     def chat(self) -> Conversation:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import INTERNAL_ERROR, Ending, attempt, take_inputs
 from perdure.agent.hooks import call, overridden
+from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
 from perdure.agent.stream import ChunkLog
 from perdure.agent.think import Think
@@ -24,16 +24,12 @@ from perdure.agent.turn_config import ChatResponse, TurnResult
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.errors import NestedTurn
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
 
 __all__ = ["Failure", "Turns"]
 
 logger = logging.getLogger(__name__)
-
-_inside: ContextVar[tuple[Turns, ...]] = ContextVar("perdure_inside", default=())
-"""Whose turns the running code is part of, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +55,9 @@ class Turns:
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
         self._answer: Answer | None = None
+        self._ended = asyncio.Event()
+        self.nesting = Nesting(lambda turn: self._queue.active == turn)
+        """What waits for turns of this agent."""
         self.failure = failure
         """The turn that failed last, unless another was accepted since."""
 
@@ -110,15 +109,6 @@ class Turns:
         self._admit(turn, Changes([], None, []))
         return turn
 
-    def refuse_nested(self, what: str) -> None:
-        """For calls that wait for a turn of this agent.
-
-        Raises:
-            NestedTurn: the caller is part of one.
-        """
-        if self in _inside.get():
-            raise NestedTurn(what)
-
     def _admit(self, turn: Turn, changes: Changes) -> bool:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
@@ -167,6 +157,13 @@ class Turns:
             if request is not None:
                 self.cancel(request)
 
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        while self._queue.active is not None:
+            self.cancel_all()
+            self._ended.clear()
+            await self._ended.wait()
+
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
         self._generation += 1
@@ -188,7 +185,7 @@ class Turns:
         self._services.spawn(self._run(turn), f"turn {turn.id}", turn.context)
 
     async def _run(self, turn: Turn) -> None:
-        _inside.set((*_inside.get(), self))
+        self.nesting.enter(turn.id)
         answer = self._answer = Answer(turn, self._room)
         try:
             ending = await self._reach_an_end(turn, answer)
@@ -303,6 +300,7 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        self._ended.set()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from perdure.agent.connection import ConnectionRequest
+from perdure.agent.refusal import Refuse
 from perdure.protocol.names import Address
 
 __all__ = ["AgentSide", "Bus", "LocalBus", "Sink"]
@@ -39,6 +40,8 @@ class AgentSide(Protocol):
 
     async def call(self, address: Address, method: str) -> str: ...
 
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None: ...
+
 
 class Bus(Protocol):
     """Carries events in the order of each connection, and frames in the order of each agent."""
@@ -61,6 +64,10 @@ class Bus(Protocol):
 
     async def call(self, address: Address, method: str) -> str:
         """Ask an agent; gives its answer as JSON text."""
+        ...
+
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        """Ask the agents above a sub-agent whether a request from outside may reach it; ``None`` when it may."""
         ...
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
@@ -100,6 +107,9 @@ class LocalBus:
 
     async def call(self, address: Address, method: str) -> str:
         return await self._side.call(address, method)
+
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        return await self._side.admit(address, request)
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
         sinks = self._sinks

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
-from perdure.agent.live import LiveAgent
+from perdure.agent.refusal import Refuse
 from perdure.errors import BadRequest, StorageError
 from perdure.host.bus import Bus
+from perdure.host.families import Families
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
@@ -28,17 +30,17 @@ class Host:
         """A host without agents yet.
 
         Args:
-            kinds: The agent classes by their kebab-case names.
+            kinds: The agent classes by their kebab-case names, those of sub-agents too.
             store: Where agents are kept.
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
         """
-        self._kinds = kinds
         self._store = store
         self._bus = bus
         self._placement = placement
         self._residents: dict[str, Resident] = {}
         self._tasks = Tasks()
+        self._families = Families(kinds, store, bus, placement, self._residents, self._resident, self._tasks)
         bus.serve(self)
 
     def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None:
@@ -75,23 +77,27 @@ class Host:
             raise StorageError(f"The agent {address.key} could not be brought into memory.")
         return await agent.chat.stored_messages()
 
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        """Ask the agents above a sub-agent whether a request from outside may reach it."""
+        return await self._families.admit(address, request)
+
     async def close(self) -> None:
         """Stop. Running turns stay open in the store; the next start finds them."""
         residents = list(self._residents.values())
         self._residents.clear()
-        for resident in residents:
-            await resident.close()
+        # All at once: an agent must not see the end of another one's call as a wish to stop what it does for it.
+        await asyncio.gather(*(resident.close() for resident in residents))
+        await self._families.close()
         await self._tasks.close()
 
     def _resident(self, address: Address) -> Resident:
         resident = self._residents.get(address.key)
         if resident is None:
-            epoch = self._placement.epoch_of(address.key)
+            epoch = self._placement.epoch_of(address.root.key)
             assert epoch is not None, f"{address.key} belongs to another process"
             resident = Resident(address.key, self._store, epoch, self._bus, self._drop)
             self._residents[address.key] = resident
-            kind = self._kinds[address.kind]
-            resident.wake(lambda services: LiveAgent.wake(kind, address, self._store, services))
+            resident.wake(lambda services: self._families.wake(address, services))
         return resident
 
     def _drop(self, resident: Resident) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 
 from perdure.agent.live import LiveAgent
 from perdure.agent.services import Timer
+from perdure.errors import AgentStopped, StorageError
 from perdure.host.bus import Bus
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
@@ -43,7 +45,12 @@ class Resident:
         self._bus = bus
         self._dropped = dropped
         self._agent: LiveAgent | None = None
-        self._mailbox: deque[Callable[[LiveAgent], None]] = deque()
+        self.calls = Tasks()
+        """What other agents have called here."""
+        self.failure: BaseException | None = None
+        """Why it cannot go on."""
+        self._closed = False
+        self._mailbox: deque[tuple[Callable[[LiveAgent], None], Context]] = deque()
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
         self._timers: set[asyncio.TimerHandle] = set()
@@ -59,7 +66,8 @@ class Resident:
     def post(self, event: Callable[[LiveAgent], None]) -> None:
         """Hand over an event: it happens at once, or when the agent is awake."""
         if self._agent is None:
-            self._mailbox.append(event)
+            # It is handled in the context in which it came: the one of the wake may be part of another agent's turn.
+            self._mailbox.append((event, copy_context()))
         else:
             self._handle(self._agent, event)
 
@@ -68,12 +76,29 @@ class Resident:
         await self._ready.wait()
         return self._agent
 
+    @property
+    def awake(self) -> bool:
+        """Whether the agent is in memory and handles its events."""
+        return self._agent is not None
+
+    async def stop(self, code: int, reason: str) -> None:
+        """End all work, so that no turn stays open; then close the connections and stop everything."""
+        if self._agent is not None:
+            await self.calls.close()
+            await asyncio.wait([self._tasks.spawn(self._agent.stop(), f"stop {self.key}")])
+            self.hang_up(list(self.peers), code, reason)
+            with contextlib.suppress(StorageError):  # which has been logged, and has closed the connections
+                await self.settled()
+        await self.close()
+
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
         for timer in self._timers:
             timer.cancel()
-        await self._tasks.close()
+        await asyncio.gather(self.calls.close(), self._tasks.close())
         self._outbox.close()
+        self._closed = True
+        self._ready.set()
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
         try:
@@ -85,7 +110,8 @@ class Resident:
         finally:
             self._ready.set()
         while self._mailbox:
-            self._handle(agent, self._mailbox.popleft())
+            event, context = self._mailbox.popleft()
+            context.run(self._handle, agent, event)
         self._agent = agent
 
     def _handle(self, agent: LiveAgent, event: Callable[[LiveAgent], None]) -> None:
@@ -96,6 +122,7 @@ class Resident:
             logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
+        self.failure = error
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._dropped(self)
         self._bus.hang_up(list(self.peers), 1011, "The agent could not be served. See the server's log.")
@@ -109,14 +136,20 @@ class Resident:
         self._outbox.then(lambda: self._bus.hang_up(peers, code, reason))
 
     def write(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit = self._write(operations)
         self._outbox.hold(commit)
         return commit
 
     def checkpoint(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._last_commit = self._store.write(self.key, self._epoch, operations)
+        commit = self._write(operations)
         commit.add_done_callback(self._checked)
         return commit
+
+    def _write(self, operations: Sequence[Operation]) -> Commit:
+        if self._closed:
+            raise AgentStopped(f"{self.key} was dropped from memory: this object of it can store nothing any more.")
+        self._last_commit = self._store.write(self.key, self._epoch, operations)
+        return self._last_commit
 
     def _checked(self, commit: Commit) -> None:
         if not commit.cancelled() and (error := commit.exception()) is not None:

@@ -19,11 +19,12 @@ class Tasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> asyncio.Task[None]:
         """Run ``work``, in ``context`` if one is given. What it raises is logged."""
         task = asyncio.create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     async def close(self) -> None:
         """Cancel all tasks and wait for their end."""

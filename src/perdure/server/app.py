@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 
 from starlette.types import Receive, Scope, Send
@@ -17,7 +17,7 @@ from perdure.host.host import Host
 from perdure.host.placement import AlwaysMine
 from perdure.host.tasks import Tasks
 from perdure.models.registry import close_models
-from perdure.protocol.names import kebab, parse_path
+from perdure.protocol.names import SUB, kebab, parse_path
 from perdure.server.connection import Connection, refuse
 from perdure.server.http import Routes
 from perdure.server.limits import Limits
@@ -35,6 +35,7 @@ class App:
     def __init__(
         self,
         *agents: type[Agent],
+        sub_agents: Sequence[type[Agent]] = (),
         data: str | Path | None = None,
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
@@ -44,15 +45,17 @@ class App:
 
         Args:
             agents: The classes; each is reached at ``/agents/<class-in-kebab-case>/<name>``.
+            sub_agents: Classes that are only reached below another agent. Those in ``agents`` can be sub-agents too.
             data: Folder in which everything is kept. Default: ``$PERDURE_DATA``, else ``.perdure``.
             allowed_hosts: Host names by which the server is reached, beside this machine's own; ``"*"`` for any.
             allowed_origins: Origins of pages from elsewhere that may connect; ``"*"`` for any.
             limits: Sizes. Default: ``Limits()``.
 
         Raises:
-            ConfigurationError: no classes, or two that have the same name in URLs.
+            ConfigurationError: no classes, two that have the same name in URLs, or one that is called ``Sub``.
         """
         self.agents = _by_path(agents)
+        self.kinds = _by_path(dict.fromkeys((*agents, *sub_agents)))
         self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
         self.limits = limits or Limits()
         self.allowed_hosts = list(allowed_hosts)
@@ -61,7 +64,7 @@ class App:
         self._tasks = Tasks()
         self._starting = asyncio.Lock()
         self._running: contextlib.AsyncExitStack | None = None
-        self._routes = Routes(self.agents, self._bus)
+        self._routes = Routes(self.agents, self._bus, self.kinds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -96,8 +99,8 @@ class App:
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[None]:
         store = await SqliteStore.open(self.data)
-        host = Host(self.agents, store, self._bus, AlwaysMine(store.epoch))
-        self._tasks.spawn(warm_up(self.agents.values()), "warm up")
+        host = Host(self.kinds, store, self._bus, AlwaysMine(store.epoch))
+        self._tasks.spawn(warm_up(self.kinds.values()), "warm up")
         try:
             yield
         finally:
@@ -123,26 +126,34 @@ class App:
             await refuse(receive, send, 4403, refusal)
             return
         try:
-            route = parse_path(raw_path(scope))
+            route = parse_path(raw_path(scope), kinds=self.kinds)
         except BadRequest as error:
             await refuse(receive, send, 4400, str(error))
             return
-        if route is None or route.address.kind not in self.agents:
+        if route is None or route.address.root.kind not in self.agents:
             await refuse(receive, send, 4404, "There is no such agent.")
             return
+        if route.address.parent is not None:
+            answer = await self._bus.admit(route.address, connection_request(scope))
+            if answer is not None:
+                code = 4000 + answer.status if answer.status < 500 else 1011
+                await refuse(receive, send, code, f"Sub-agent connection rejected ({answer.status})")
+                return
         connection = Connection(receive, send, self._tasks, self.limits)
         await connection.run(self._bus, route.address, connection_request(scope))
 
 
-def _by_path(agents: Sequence[type[Agent]]) -> dict[str, type[Agent]]:
-    if not agents:
-        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
+def _by_path(agents: Iterable[type[Agent]]) -> dict[str, type[Agent]]:
     found: dict[str, type[Agent]] = {}
     for agent in agents:
         path = kebab(agent.__name__)
+        if path == SUB:
+            raise ConfigurationError(f"{agent.__name__} cannot be told from the /{SUB}/ of sub-agents: rename it.")
         if path in found:
             raise ConfigurationError(
                 f"{agent.__name__} and {found[path].__name__} are both reached at /agents/{path}/…: rename one of them."
             )
         found[path] = agent
+    if not found:
+        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -14,7 +14,7 @@ from perdure.agent.base import Agent
 from perdure.errors import BadRequest, PerdureError
 from perdure.host.bus import Bus
 from perdure.protocol.names import parse_path
-from perdure.server.requests import raw_path
+from perdure.server.requests import connection_request, raw_path
 
 __all__ = ["Routes"]
 
@@ -29,8 +29,9 @@ In a checkout, scripts/serve builds it; the agents are reached at /agents/<class
 class Routes:
     """Answers HTTP requests."""
 
-    def __init__(self, agents: Mapping[str, type[Agent]], bus: Bus) -> None:
+    def __init__(self, agents: Mapping[str, type[Agent]], bus: Bus, kinds: Collection[str]) -> None:
         self._agents = agents
+        self._kinds = kinds
         self._bus = bus
         self._page = StaticFiles(directory=STATIC, html=True) if (STATIC / "index.html").is_file() else None
 
@@ -58,11 +59,15 @@ class Routes:
 
     async def _agent(self, scope: Scope, path: str) -> Response:
         try:
-            route = parse_path(path)
+            route = parse_path(path, kinds=self._kinds)
             if route is None:
                 return PlainTextResponse("Not Found", 404)
-            if route.address.kind not in self._agents:
+            if route.address.root.kind not in self._agents:
                 return PlainTextResponse("Invalid request", 400)
+            if route.address.parent is not None:
+                refusal = await self._bus.admit(route.address, connection_request(scope))
+                if refusal is not None:
+                    return PlainTextResponse(refusal.reason, refusal.status)
             if route.tail and route.tail[-1] == "get-messages":
                 messages = await self._bus.call(route.address, "get-messages")
                 return Response(messages, media_type="application/json", headers={"cache-control": "no-store"})

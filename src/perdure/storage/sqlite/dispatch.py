@@ -7,7 +7,8 @@ from sqlite3 import Cursor
 from typing import Any
 
 from perdure.storage import contract
-from perdure.storage.sqlite import agents, chunks, messages, turns, values
+from perdure.storage import families as family_contract
+from perdure.storage.sqlite import agents, chunks, families, messages, turns, values
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -36,6 +37,7 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.ClearConversation: _clear_conversation,
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
+    family_contract.ForgetFamily: families.forget_family,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
@@ -45,9 +47,10 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadOffPath: messages.load_off_path,
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
+    family_contract.LoadChildren: families.load_children,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
-    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents}
+    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents, family_contract.LoadChildren}
 )
 """Queries whose answer grows with the data: they run in a thread, not in the event loop."""
