@@ -429,8 +429,8 @@ async def test_a_child_may_have_itself_deleted(tmp_path: Path) -> None:
         child = await parent.sub_agent(Child, "c")
         with pytest.raises(AgentStopped):
             await child.delete_me()
-        await parent.delete_sub_agent(Child, "c")
-        assert await parent.list_sub_agents() == []
+        while await parent.list_sub_agents():
+            pass
         assert await (await parent.sub_agent(Child, "c")).title() == "new"
 
     async with serving(Deleting, data=tmp_path, sub_agents=[Child]) as server:
