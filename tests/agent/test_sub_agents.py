@@ -357,8 +357,7 @@ async def test_an_aborted_child_is_gone_from_memory_and_keeps_its_storage(tmp_pa
         with pytest.raises(AgentStopped, match=r"Child\.wait\(\)"):
             await waiting
         assert old.closed == ["wait"]
-        with pytest.raises(AgentStopped):
-            old.set_state({"title": "late"})
+        old.set_state({"title": "late"})
         assert await parent.has_sub_agent(Child, "c")
         assert await child.title() == "kept"
         assert await child.me() is not old
@@ -386,8 +385,7 @@ async def test_a_deleted_child_leaves_nothing_and_its_handle_does_not_make_it_an
             await child.rename("ghost")
         with pytest.raises(AgentStopped, match="not there"):
             await anext(child.numbers(1))
-        with pytest.raises(AgentStopped, match="dropped from memory"):
-            old.set_state({"title": "ghost"})
+        old.set_state({"title": "ghost"})
         assert await parent.list_sub_agents() == []
         await parent.delete_sub_agent(Child, "c")
         assert await (await parent.sub_agent(Child, "c")).title() == "new"

@@ -1,7 +1,23 @@
 """What the tests share: a real server in the test's own event loop, and raw WebSocket tabs that talk to it."""
 
+from tests.support.agents import agent
 from tests.support.doing import Doing, do
+from tests.support.fixtures import ErrorLog, Serve
 from tests.support.serving import Serving, serving
-from tests.support.tabs import Frame, Tab, chunks_of, user_message
+from tests.support.tabs import Frame, Tab, chat_request, chunks_of, text_of, user_message
 
-__all__ = ["Doing", "Frame", "Serving", "Tab", "chunks_of", "do", "serving", "user_message"]
+__all__ = [
+    "Doing",
+    "ErrorLog",
+    "Frame",
+    "Serve",
+    "Serving",
+    "Tab",
+    "agent",
+    "chat_request",
+    "chunks_of",
+    "do",
+    "serving",
+    "text_of",
+    "user_message",
+]

@@ -28,6 +28,8 @@ class Answer:
 
     def open(self, metadata: Mapping[str, Any] | None = None) -> None:
         """The stream starts: whoever waits for it is offered it before its first chunk."""
+        if self._discarded:
+            return
         self.opened = True
         self.builder = self._turn.builder
         for peer in self._handshake.streaming(self._turn.id):
@@ -50,6 +52,8 @@ class Answer:
 
     def fail(self, text: str) -> None:
         """The model failed: say so in the stream. The end follows."""
+        if self._discarded:
+            return
         frame = self.stream.frames.error(text, self._turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
 

@@ -43,13 +43,13 @@ class Ending:
 async def take_inputs(turn: Turn, room: Room) -> Ending | None:
     """Add the messages that the server's own code gave the turn. An ending when there is nothing to answer."""
     transcript = room.transcript
+    if turn.inputs is None and not turn.continuation:
+        return None
     if turn.continuation:
         leaf = transcript.known.get(transcript.leaf or "")
         if leaf is None or leaf.role != "assistant":
             return Ending("skipped")
         turn.parent, turn.builder = leaf.parent, MessageBuilder.going_on(leaf.message.message)
-        return None
-    if turn.inputs is None:
         return None
     given: Any = turn.inputs
     if callable(given):

@@ -143,9 +143,10 @@ class Conversation:
         except BadRequest as error:
             self._send(peer, frames.terminal_error(frame.id, str(error)))
             return
-        if self._is_answered(body, changes):
+        outcome = self._without_question(body, changes)
+        if outcome is not None:
             self._send(peer, frames.transcript(self._transcript.texts()))
-            self._send(peer, frames.terminal(frame.id, "completed", changes.origin_ids))
+            self._send(peer, frames.terminal(frame.id, outcome, changes.origin_ids))
         elif self._turns.accept(frame.id, changes, body.custom) and changes.append and (others := self._others(peer)):
             self._services.send(others, frames.transcript(self._transcript.texts()))
 
@@ -161,12 +162,15 @@ class Conversation:
             raise BadRequest("The chat request has no message to answer.")
         return changes
 
-    def _is_answered(self, body: client_frames.ChatBody, changes: Changes) -> bool:
-        """Whether a request repeats an answered one: nothing is new, and its last message has something after it."""
-        if body.trigger == "regenerate-message" or changes.append or not body.messages:
-            return False
-        last = body.messages[-1]
-        return last.role == "user" and last.id != self._transcript.leaf
+    def _without_question(self, body: client_frames.ChatBody, changes: Changes) -> frames.Outcome | None:
+        """How a request ends at once that asks nothing new: the conversation ends with an answer, or with a question
+        that is being answered. ``None`` for a request that is to be answered."""
+        if body.trigger == "regenerate-message" or changes.append:
+            return None
+        leaf = self._transcript.known[self._transcript.leaf or ""]
+        if leaf.role != "user":
+            return "completed"
+        return "skipped" if self._turns.answering(leaf.id) else None
 
     @property
     def active(self) -> Turn | None:

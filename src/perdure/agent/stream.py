@@ -5,6 +5,7 @@ A chunk is encoded and quoted once; that text is the live frame's, every replay'
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 from perdure.agent.services import Services, Timer
@@ -57,9 +58,9 @@ class LiveStream(ChunkLog):
 
     async def flush(self) -> None:
         """Wait until every chunk so far is durable."""
-        operations = self.unstored()
-        if operations:
-            await self._services.checkpoint(operations)
+        # With nothing left to store it still waits for the checkpoint before. Shielded: who waits may be stopped, and a
+        # commit that is cancelled would not tell of its failure.
+        await asyncio.shield(self._services.checkpoint(self.unstored()))
 
     def unstored(self) -> list[Operation]:
         """What is left to store. The caller stores it."""

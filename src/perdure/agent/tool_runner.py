@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -47,7 +48,9 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
     began = time.perf_counter()
     try:
         output = await _decide(request)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError, SystemExit) as error:
+        if isinstance(error, asyncio.CancelledError) and _is_stopping():
+            raise
         if not isinstance(error, ToolError):
             logger.warning("Tool %s failed in turn %s", call.tool, request.job.turn_id, exc_info=True)
         text = str(error) or type(error).__name__
@@ -90,7 +93,7 @@ async def _execute(request: Request) -> Any:
 
 
 def _result(
-    request: Request, began: float, *, success: bool, output: Any = None, error: Exception | None = None
+    request: Request, began: float, *, success: bool, output: Any = None, error: BaseException | None = None
 ) -> ToolCallResult:
     return ToolCallResult(
         request_id=request.job.turn_id,
@@ -102,3 +105,9 @@ def _result(
         error=error,
         duration_ms=(time.perf_counter() - began) * 1000,
     )
+
+
+def _is_stopping() -> bool:
+    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

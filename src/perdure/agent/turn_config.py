@@ -209,7 +209,7 @@ class ToolCallResult:
     """As the model wrote it."""
     success: bool
     output: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     duration_ms: float = 0.0
 
 

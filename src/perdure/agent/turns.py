@@ -109,6 +109,10 @@ class Turns:
         self._admit(turn, Changes([], None, []))
         return turn
 
+    def answering(self, message: str) -> bool:
+        """Whether a turn runs or waits that answers this message."""
+        return any(turn.parent == message for turn in self._open.values())
+
     def _admit(self, turn: Turn, changes: Changes) -> bool:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
@@ -212,6 +216,8 @@ class Turns:
         if ending is not None:
             return ending
         ending = Ending("aborted")
+        if turn.scope.cancel_called:
+            return ending  # stopped before it began: nothing is asked of anybody
         with turn.scope:
             ending = await attempt(turn, answer, self._room)
         return ending

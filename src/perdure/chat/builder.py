@@ -19,6 +19,22 @@ Chunk = dict[str, Any]
 _MARKS = frozenset({"start", "start-step", "finish-step", "finish", "message-metadata"})
 """Chunks that leave nothing behind that is worth storing by itself."""
 
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "text-start": ("id",),
+    "text-delta": ("id", "delta"),
+    "text-end": ("id",),
+    "reasoning-start": ("id",),
+    "reasoning-delta": ("id", "delta"),
+    "reasoning-end": ("id",),
+    "tool-input-start": ("toolCallId", "toolName"),
+    "tool-input-delta": ("toolCallId", "inputTextDelta"),
+    "tool-input-available": ("toolCallId", "toolName"),
+    "tool-input-error": ("toolCallId", "toolName", "errorText"),
+    "tool-output-available": ("toolCallId",),
+    "tool-output-error": ("toolCallId", "errorText"),
+}
+"""The texts without which a chunk of this type says nothing."""
+
 _PASSED_ON = frozenset({"file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"})
 
 
@@ -85,7 +101,12 @@ class MessageBuilder:
 
     def apply(self, chunk: Chunk) -> None:
         """Take one chunk in."""
-        kind = chunk["type"]
+        kind = chunk.get("type")
+        if not isinstance(kind, str):
+            return
+        for field in _NEEDED.get(kind, ()):
+            if not isinstance(chunk.get(field), str):
+                return
         self.changed = self.changed or kind not in _MARKS
         if kind in {"text-delta", "reasoning-delta"}:
             opened = self._open.get((kind[:-6], chunk["id"]))
@@ -101,12 +122,13 @@ class MessageBuilder:
 
     def close(self) -> None:
         """The stream is over: text and reasoning that were still open are done."""
-        for part, pieces in self._open.values():
-            _join(part, pieces)
-            part["state"] = "done"
+        for opened in self._open.values():
+            _finish(*opened)
         self._open.clear()
 
     def _start(self, kind: str, chunk: Chunk) -> tuple[Part, list[str]]:
+        if (before := self._open.get((kind, chunk["id"]))) is not None:
+            _finish(*before)
         part: Part = {"type": kind, "text": "", "state": "streaming"}
         _copy(chunk, part, "providerMetadata")
         self._parts.append(part)
@@ -119,23 +141,22 @@ class MessageBuilder:
     def _text_end(self, chunk: Chunk) -> None:
         opened = self._open.pop((chunk["type"][:-4], chunk["id"]), None)
         if opened is not None:
-            part, pieces = opened
-            _join(part, pieces)
-            part["state"] = "done"
-            _copy(chunk, part, "providerMetadata", "citations")
+            _finish(*opened)
+            _copy(chunk, opened[0], "providerMetadata", "citations")
 
     def _start_message(self, chunk: Chunk) -> None:
-        self.id = chunk.get("messageId", self.id)
+        if (identifier := chunk.get("messageId")) and isinstance(identifier, str):
+            self.id = identifier
         self._add_metadata(chunk)
 
     def _start_step(self, chunk: Chunk) -> None:
-        self._step = len(self._parts)
         self._parts.append({"type": "step-start"})
+        self._step = len(self._parts)
 
     def _reset_step(self, chunk: Chunk) -> None:
+        self.close()
         dropped = self._parts[self._step :]
         del self._parts[self._step :]
-        self._open.clear()
         for part in dropped:
             self._tools.pop(part.get("toolCallId", ""), None)
 
@@ -172,12 +193,13 @@ class MessageBuilder:
 
     def _output_available(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
+            _forget_result(part)
             part.update(state="output-available", output=chunk.get("output"))
-            part.pop("preliminary", None)
             _copy(chunk, part, "preliminary")
 
     def _output_error(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
+            _forget_result(part)
             part.update(state="output-error", errorText=chunk["errorText"])
 
     def _data(self, chunk: Chunk) -> None:
@@ -226,6 +248,16 @@ def _join(part: Part, pieces: list[str]) -> None:
     if pieces:
         part["text"] = "".join([part["text"], *pieces])
         pieces.clear()
+
+
+def _finish(part: Part, pieces: list[str]) -> None:
+    _join(part, pieces)
+    part["state"] = "done"
+
+
+def _forget_result(part: Part) -> None:
+    for key in ("output", "preliminary", "errorText"):
+        part.pop(key, None)
 
 
 def _copy(chunk: Chunk, part: Part, *keys: str) -> None:

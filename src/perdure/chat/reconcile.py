@@ -6,7 +6,7 @@ and what a client says of assistant messages is not taken over (reference: READM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -67,16 +67,15 @@ def reconcile(
         new_id: Makes the id of an edited message.
 
     Raises:
-        BadRequest: a new message cannot be stored.
+        BadRequest: a new or edited message cannot be stored.
     """
     origin_ids = _trailing_user_ids(posted)
     last = posted[-1] if posted else None
     stored = known.get(last.id) if last else None
     if last and stored and _is_edit(last, stored):
-        check_user_message(last)
         identifier = new_id()
         return Changes([NewMessage(identifier, "user", _renamed(last.text, identifier))], stored.parent, origin_ids)
-    append = [_checked(message) for message in posted if message.role == "user" and message.id not in known]
+    append = [_checked(message) for message in _new_user_messages(posted, known)]
     if regenerate and stored and not append:
         return Changes([], stored.id, origin_ids)
     return Changes(append, leaf, origin_ids)
@@ -91,6 +90,14 @@ def _trailing_user_ids(posted: Sequence[PostedMessage]) -> list[str]:
     return ids[::-1]
 
 
+def _new_user_messages(posted: Sequence[PostedMessage], known: Mapping[str, Known]) -> Iterable[PostedMessage]:
+    new: dict[str, PostedMessage] = {}
+    for message in posted:
+        if message.role == "user" and message.id not in known:
+            new.setdefault(message.id, message)
+    return new.values()
+
+
 def _checked(message: PostedMessage) -> NewMessage:
     check_user_message(message)
     return NewMessage(message.id, message.role, message.text)
@@ -99,6 +106,7 @@ def _checked(message: PostedMessage) -> NewMessage:
 def _is_edit(posted: PostedMessage, stored: Known) -> bool:
     if posted.role != "user" or stored.role != "user" or posted.text == stored.text:
         return False
+    check_user_message(posted)
     # A browser may write the same message with its keys in another order, or with fields of its own beside the parts.
     return codec.decode(posted.text).get("parts") != codec.decode(stored.text).get("parts")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
+from perdure.agent.live import LiveAgent
 from perdure.agent.refusal import Refuse
 from perdure.errors import BadRequest, StorageError
 from perdure.host.bus import Bus
@@ -47,7 +48,7 @@ class Host:
         """A connection comes."""
         resident = self._resident(address)
         resident.peers[peer] = None
-        resident.post(lambda agent: agent.connected(peer, request))
+        resident.post(lambda agent: self._greet(agent, peer, request))
 
     def receive(self, address: Address, peer: int, message: str | bytes) -> None:
         """A connection sends a message."""
@@ -99,6 +100,14 @@ class Host:
             self._residents[address.key] = resident
             resident.wake(lambda services: self._families.wake(address, services))
         return resident
+
+    def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
+        try:
+            agent.connected(peer, request)
+        except Exception:
+            # The application's code failed half way: a connection that was not greeted would never be served.
+            self._bus.hang_up((peer,), 1011, "The connection could not be set up. See the server's log.")
+            raise
 
     def _drop(self, resident: Resident) -> None:
         if self._residents.get(resident.key) is resident:

@@ -56,7 +56,8 @@ class Outbox:
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
-        self._queue.append(commit)
+        if not self._closed:
+            self._queue.append(commit)
         commit.add_done_callback(self._drain)
 
     def close(self) -> None:
@@ -64,13 +65,15 @@ class Outbox:
         self._closed = True
         self._queue.clear()
 
-    def _drain(self, _: Commit) -> None:
+    def _drain(self, commit: Commit) -> None:
+        # Looked at in any case, or the event loop complains of failures that came after the first.
+        _failure_of(commit)
         while self._queue:
             entry = self._queue[0]
             if isinstance(entry, asyncio.Future):
                 if not entry.done():
                     return
-                if not entry.cancelled() and (error := entry.exception()) is not None:
+                if (error := _failure_of(entry)) is not None:
                     self.close()
                     self._failed(error)
                     return
@@ -80,3 +83,7 @@ class Outbox:
                 entry()
             if self._queue:
                 self._queue.popleft()
+
+
+def _failure_of(commit: Commit) -> BaseException | None:
+    return None if commit.cancelled() else commit.exception()

@@ -14,10 +14,11 @@ from typing import Any
 
 from perdure.agent.live import LiveAgent
 from perdure.agent.services import Timer
-from perdure.errors import AgentStopped, StorageError
+from perdure.errors import StorageError
 from perdure.host.bus import Bus
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
+from perdure.host.timers import Timers
 from perdure.storage.contract import Commit, Operation, Store
 
 __all__ = ["Resident"]
@@ -49,12 +50,13 @@ class Resident:
         """What other agents have called here."""
         self.failure: BaseException | None = None
         """Why it cannot go on."""
-        self._closed = False
         self._mailbox: deque[tuple[Callable[[LiveAgent], None], Context]] = deque()
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
-        self._timers: set[asyncio.TimerHandle] = set()
+        self._timers = Timers()
         self._last_commit: Commit | None = None
+        self._gone = False
+        """Whether it was dropped or closed: its agent may live in another object, so nothing is written any more."""
         self._ready = asyncio.Event()
 
     # ── events ──────────────────────────────────────────────────────
@@ -93,11 +95,10 @@ class Resident:
 
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        for timer in self._timers:
-            timer.cancel()
+        self._timers.close()
         await asyncio.gather(self.calls.close(), self._tasks.close())
         self._outbox.close()
-        self._closed = True
+        self._gone = True
         self._ready.set()
 
     async def _wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
@@ -122,7 +123,11 @@ class Resident:
             logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
+        if self._gone:
+            return
+        self._gone = True
         self.failure = error
+        self._outbox.close()
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._dropped(self)
         self._bus.hang_up(list(self.peers), 1011, "The agent could not be served. See the server's log.")
@@ -136,31 +141,33 @@ class Resident:
         self._outbox.then(lambda: self._bus.hang_up(peers, code, reason))
 
     def write(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._write(operations)
+        commit = self._commit(operations)
         self._outbox.hold(commit)
         return commit
 
     def checkpoint(self, operations: Sequence[Operation]) -> Commit:
-        commit = self._write(operations)
+        commit = self._commit(operations)
         commit.add_done_callback(self._checked)
         return commit
 
-    def _write(self, operations: Sequence[Operation]) -> Commit:
-        if self._closed:
-            raise AgentStopped(f"{self.key} was dropped from memory: this object of it can store nothing any more.")
+    def _commit(self, operations: Sequence[Operation]) -> Commit:
+        if self._gone:
+            refused: Commit = asyncio.get_running_loop().create_future()
+            refused.set_exception(StorageError(f"The agent {self.key} is not in memory any more."))
+            refused.exception()  # whoever does not wait for it need not know
+            return refused
         self._last_commit = self._store.write(self.key, self._epoch, operations)
         return self._last_commit
 
     def _checked(self, commit: Commit) -> None:
         if not commit.cancelled() and (error := commit.exception()) is not None:
-            self._outbox.close()
             self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
         self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(seconds, call)
+        return self._timers.later(seconds, call)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -12,6 +12,9 @@ __all__ = ["Tasks"]
 
 logger = logging.getLogger(__name__)
 
+GRACE = 3.0
+"""Seconds that tasks have to end once they are cancelled."""
+
 
 class Tasks:
     """A group of tasks in which one that fails does not take the others along."""
@@ -27,12 +30,17 @@ class Tasks:
         return task
 
     async def close(self) -> None:
-        """Cancel all tasks and wait for their end."""
+        """Cancel all tasks and wait for their end, but not for ever: code of users may refuse to be stopped."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GRACE
         while self._tasks:
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks)
+            _, left = await asyncio.wait(tasks, timeout=max(0.0, deadline - loop.time()))
+            if left:
+                logger.warning("Left behind, as they do not end: %s", ", ".join(task.get_name() for task in left))
+                return
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

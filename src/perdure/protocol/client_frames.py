@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
@@ -14,6 +15,7 @@ from perdure.protocol import codec
 from perdure.protocol.messages import Role
 
 __all__ = [
+    "MAX_NESTING",
     "Ack",
     "Cancel",
     "ChatBody",
@@ -33,6 +35,13 @@ __all__ = [
 ]
 
 
+MAX_NESTING = 100
+"""How deep lists and objects may stand in each other in what is taken over from a client. Whoever handles it later goes
+down to its bottom, and may have less of the stack left than there was here."""
+
+Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+
 class ChatInit(msgspec.Struct):
     method: str = ""
     body: str = ""
@@ -41,14 +50,14 @@ class ChatInit(msgspec.Struct):
 class ChatRequest(msgspec.Struct):
     """``cf_agent_use_chat_request``: answer this conversation."""
 
-    id: str
+    id: Id
     init: ChatInit
 
 
 class Cancel(msgspec.Struct):
     """``cf_agent_chat_request_cancel``: stop the turn of this request."""
 
-    id: str
+    id: Id
 
 
 class Clear(msgspec.Struct):
@@ -64,7 +73,7 @@ class Probe(msgspec.Struct):
 class Ack(msgspec.Struct):
     """``cf_agent_stream_resume_ack``: replay this stream to me."""
 
-    id: str
+    id: Id
 
 
 class Upload(msgspec.Struct):
@@ -182,6 +191,7 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
         messages = [_posted(raw) for raw in posted]
         trigger = codec.decode(bytes(fields.get("trigger", msgspec.Raw(b"null"))))
         custom = {key: codec.decode(bytes(raw)) for key, raw in fields.items() if key not in _RESERVED}
+        _check_nesting(custom.values())
     except codec.DecodeError as error:
         raise BadRequest(f"The chat request's body cannot be read: {error}") from error
     return ChatBody(messages, "regenerate-message" if trigger == "regenerate-message" else "submit-message", custom)
@@ -198,9 +208,23 @@ def check_user_message(message: PostedMessage) -> None:
     """Check a message that is about to be stored.
 
     Raises:
-        BadRequest: it has no list of parts, or a part has no type.
+        BadRequest: it has no list of parts, a part has no type, or it nests deeper than :data:`MAX_NESTING`.
     """
     try:
         codec.decode_as(_UserMessage, message.text)
+        _check_nesting([codec.decode(message.text)])
     except codec.DecodeError as error:
         raise BadRequest(f"The message {message.id!r:.60} cannot be stored: {error}") from error
+
+
+def _check_nesting(values: Iterable[Any]) -> None:
+    level: list[Any] = [value for value in values if isinstance(value, dict | list)]
+    for _ in range(MAX_NESTING):
+        level = [child for value in level for child in _children(value) if isinstance(child, dict | list)]
+        if not level:
+            return
+    raise msgspec.ValidationError(f"nested deeper than {MAX_NESTING} levels")
+
+
+def _children(value: Any) -> Iterable[Any]:
+    return cast("dict[str, Any]", value).values() if isinstance(value, dict) else value

@@ -21,6 +21,9 @@ DecodeError = msgspec.DecodeError
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 
+_REFUSALS = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
+"""What the fast decoder raises for text that it does not take."""
+
 
 def encode_text(value: Any) -> str:
     """JSON text of ``value``: compact, UTF-8 safe, always valid JSON.
@@ -56,7 +59,7 @@ def decode(text: str | bytes) -> Any:
     """
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError:
+    except _REFUSALS:
         return _decode_leniently(text)
 
 
@@ -70,17 +73,19 @@ def decode_as(kind: type[T], text: str | bytes) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError:
         raise
-    except msgspec.DecodeError:
-        return msgspec.convert(_decode_leniently(text), kind)
+    except _REFUSALS:
+        # By way of text, as raw parts of the wanted shape can be cut from text only.
+        return msgspec.json.decode(_encoder.encode(_decode_leniently(text)), type=kind)
 
 
 def _decode_leniently(text: str | bytes) -> Any:
     """A second try for what the fast decoder refuses and a browser may still send: lone surrogates."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        return _without_lone_surrogates(json.loads(text, parse_constant=_refuse_constant))
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deeply") from None
+    except ValueError as error:
         raise msgspec.DecodeError(f"not JSON: {error}") from None
-    return _without_lone_surrogates(value)
 
 
 def _refuse_constant(name: str) -> None:

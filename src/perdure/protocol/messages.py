@@ -42,5 +42,6 @@ def tool_name(part: Part) -> str:
 
 
 def text_of(message: UIMessage) -> str:
-    """The text parts of ``message``, joined."""
-    return "".join(part.get("text", "") for part in message["parts"] if part.get("type") == "text")
+    """The text parts of ``message``, joined. A client may have posted some that hold no text."""
+    texts = (part.get("text") for part in message["parts"] if part.get("type") == "text")
+    return "".join(text for text in texts if isinstance(text, str))

@@ -17,6 +17,9 @@ __all__ = ["Connection", "refuse"]
 
 logger = logging.getLogger(__name__)
 
+REASON_BYTES = 123
+"""Longest reason of a close frame, in UTF-8 (RFC 6455 §5.5.1)."""
+
 CLOSED_SLOW = 1013
 """Close code for a connection that reads too slowly: clients reconnect and replay."""
 
@@ -31,6 +34,7 @@ class Connection:
         self._limits = limits
         self._queue: deque[str] = deque()
         self._backlog = 0
+        """Characters in ``_queue``."""
         self._sending = False
         self._closing: tuple[int, str] | None = None
 
@@ -53,13 +57,14 @@ class Connection:
         """Queue a frame."""
         if self._closing is not None:
             return
-        self._backlog += len(frame)
-        if self._backlog > self._limits.backlog:
+        # The frame that goes next may have any size: a large conversation is no slow reader.
+        if self._queue and self._backlog - len(self._queue[0]) > self._limits.backlog:
             logger.warning("Closed a connection that reads too slowly: %d characters wait for it", self._backlog)
             self._queue.clear()
             self.close(CLOSED_SLOW, "The connection reads too slowly; reconnect to go on.")
             return
         self._queue.append(frame)
+        self._backlog += len(frame)
         self._wake()
 
     def close(self, code: int, reason: str) -> None:
@@ -77,13 +82,14 @@ class Connection:
         try:
             while self._queue:
                 frame = self._queue.popleft()
-                await self._send({"type": "websocket.send", "text": frame})
                 self._backlog -= len(frame)
+                await self._send({"type": "websocket.send", "text": frame})
             if self._closing is not None:
                 code, reason = self._closing
-                await self._send({"type": "websocket.close", "code": code, "reason": reason})
-        except OSError:
-            # The client went away in mid-frame: the reader is told as well, and ends the connection.
+                await self._send({"type": "websocket.close", "code": code, "reason": _fitting(reason)})
+        except (OSError, RuntimeError):
+            # The client went away in mid-frame, or the server closed the socket by itself for a frame that it does not
+            # take (ASGI servers answer RuntimeError then). The reader is told as well, and ends the connection.
             self._queue.clear()
         finally:
             self._sending = False
@@ -93,4 +99,9 @@ async def refuse(receive: Receive, send: Send, code: int, reason: str) -> None:
     """Refuse a WebSocket for good: clients go on retrying after an HTTP error, but not after these close codes."""
     await receive()
     await send({"type": "websocket.accept"})
-    await send({"type": "websocket.close", "code": code, "reason": reason[:120]})
+    await send({"type": "websocket.close", "code": code, "reason": _fitting(reason)})
+
+
+def _fitting(reason: str) -> str:
+    """As much of ``reason`` as a close frame holds."""
+    return reason.encode()[:REASON_BYTES].decode(errors="ignore")

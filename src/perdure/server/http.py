@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from perdure._version import __version__
 from perdure.agent.base import Agent
+from perdure.agent.think import Think
 from perdure.errors import BadRequest, PerdureError
 from perdure.host.bus import Bus
 from perdure.protocol.names import parse_path
@@ -29,7 +31,7 @@ In a checkout, scripts/serve builds it; the agents are reached at /agents/<class
 class Routes:
     """Answers HTTP requests."""
 
-    def __init__(self, agents: Mapping[str, type[Agent]], bus: Bus, kinds: Collection[str]) -> None:
+    def __init__(self, agents: Mapping[str, type[Agent]], bus: Bus, kinds: Mapping[str, type[Agent]]) -> None:
         self._agents = agents
         self._kinds = kinds
         self._bus = bus
@@ -47,11 +49,17 @@ class Routes:
         elif path == "/agents" or path.startswith("/agents/"):
             response = await self._agent(scope, path)
         elif self._page is not None:
-            await self._page(scope, receive, send)
-            return
+            response = await self._file(scope)
         else:
             response = PlainTextResponse(NO_PAGE if path == "/" else "Not Found", 200 if path == "/" else 404)
         await response(scope, receive, send)
+
+    async def _file(self, scope: Scope) -> Response:
+        assert self._page is not None
+        try:
+            return await self._page.get_response(self._page.get_path(scope), scope)
+        except HTTPException as error:
+            return PlainTextResponse(error.detail, error.status_code)
 
     def _playground(self) -> Response:
         agents = [{"class": kind.__name__, "path": path} for path, kind in self._agents.items()]
@@ -68,7 +76,8 @@ class Routes:
                 refusal = await self._bus.admit(route.address, connection_request(scope))
                 if refusal is not None:
                     return PlainTextResponse(refusal.reason, refusal.status)
-            if route.tail and route.tail[-1] == "get-messages":
+            chats = issubclass(self._kinds[route.address.kind], Think)
+            if route.tail and route.tail[-1] == "get-messages" and chats:
                 messages = await self._bus.call(route.address, "get-messages")
                 return Response(messages, media_type="application/json", headers={"cache-control": "no-store"})
         except BadRequest as error:

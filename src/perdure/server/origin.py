@@ -45,7 +45,10 @@ class Gate:
 
     def _is_own(self, origin: str, host: str) -> bool:
         # The page's origin and the address it talks to are the same server. The scheme may differ behind a proxy.
-        return urlsplit(origin).netloc.lower() == host.lower()
+        try:
+            return urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:
+            return False
 
 
 def _hostname(url: str) -> str | None:

@@ -93,7 +93,7 @@ class Transcript:
         """Add a message after ``parent``; it becomes the leaf.
 
         What followed ``parent`` on the path leaves it and stays in the tree, but for messages that wait for their turn:
-        they follow the new one, unless that waits itself.
+        they follow the new one, unless that waits itself. So do those that follow one that waits.
         """
         node = self._new(identifier, role, HistoryMessage(text), parent)
         node.waiting = waiting
@@ -172,17 +172,26 @@ class Transcript:
     def _place(self, node: Node, at_ms: int) -> list[Operation]:
         """Put ``node`` after its parent, and what waits after ``node``."""
         index = self._find(node.parent)
-        followers = self._path[index + 1 :] if index is not None else self._path
-        waiting = [] if node.waiting else [follower for follower in followers if follower.waiting]
-        if index is None:
-            self._path = self._branch(node.parent)
-        else:
-            del self._path[index + 1 :]
-        self._path.append(node)
+        before = self._path[: index + 1] if index is not None else self._branch(node.parent)
+        following = self._path[len(before) if index is not None else _shared(before, self._path) :]
+        carried = [] if node.waiting else _from_first_waiting(following)
+        self._path = [*before, node]
         operations = [self._stored(node, at_ms)]
-        for follower in waiting:
-            operations.append(self._move(follower, self._path[-1].id))
+        for follower in carried:
+            operations += self._move_with_branches(follower, self._path[-1].id, carried)
             self._path.append(follower)
+        return operations
+
+    def _move_with_branches(self, node: Node, parent: str, carried: Sequence[Node]) -> list[Operation]:
+        """Give ``node`` another place; what else follows it refers to its position and gets a new one as well."""
+        operations = [self._move(node, parent)]
+        moved = [node]
+        while moved and len(self._nodes) > len(self._path):
+            above = moved.pop()
+            for child in [child for child in self._nodes.values() if child.parent == above.id]:
+                if child not in carried:
+                    operations.append(self._move(child, above.id))
+                    moved.append(child)
         return operations
 
     def _stored(self, node: Node, at_ms: int) -> Operation:
@@ -194,3 +203,15 @@ class Transcript:
 
     def _pos_of(self, identifier: str | None) -> int | None:
         return None if identifier is None else self._nodes[identifier].pos
+
+
+def _shared(branch: Sequence[Node], path: Sequence[Node]) -> int:
+    """How many messages two branches have in common."""
+    pairs = zip(branch, path, strict=False)
+    return next((index for index, (one, other) in enumerate(pairs) if one is not other), min(len(branch), len(path)))
+
+
+def _from_first_waiting(following: Sequence[Node]) -> list[Node]:
+    """The messages that wait. One among them that waits no longer, as its turn was cancelled, keeps its place there."""
+    first = next((index for index, node in enumerate(following) if node.waiting), len(following))
+    return list(following[first:])

@@ -1,0 +1,25 @@
+import type { UIMessage } from "ai";
+import { memo } from "react";
+import { MessagePart } from "./MessagePart";
+
+type Props = { message: UIMessage; live: boolean };
+
+/** One message. Memoised: a growing answer renders only itself. */
+export const Message = memo(function Message({ message, live }: Props) {
+  const who = message.role === "user" ? "You" : "Assistant";
+  return (
+    <article
+      className={`message ${message.role}`}
+      aria-label={who}
+      data-testid="message"
+      data-role={message.role}
+      data-message-id={message.id}
+      data-live={live}
+    >
+      {message.parts.map((part, index) => (
+        // Parts have no ids and are only ever added at the end.
+        <MessagePart key={index} part={part} markdown={message.role !== "user"} live={live} />
+      ))}
+    </article>
+  );
+});

@@ -1,0 +1,16 @@
+import { isFileUIPart, isReasoningUIPart, isTextUIPart, isToolUIPart, type UIMessage } from "ai";
+import { FilePart } from "./FilePart";
+import { ReasoningPart } from "./ReasoningPart";
+import { TextPart } from "./TextPart";
+import { ToolCard } from "./ToolCard";
+
+type Props = { part: UIMessage["parts"][number]; markdown: boolean; live: boolean };
+
+/** Chooses how a part shows; kinds that the page does not know, and step marks, show nothing. */
+export function MessagePart({ part, markdown, live }: Props) {
+  if (isTextUIPart(part)) return <TextPart part={part} markdown={markdown} live={live} />;
+  if (isReasoningUIPart(part)) return <ReasoningPart part={part} live={live} />;
+  if (isToolUIPart(part)) return <ToolCard part={part} />;
+  if (isFileUIPart(part)) return <FilePart part={part} />;
+  return null;
+}

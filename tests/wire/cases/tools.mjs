@@ -1,0 +1,167 @@
+// Tool calls: of the server, of the page, and those that a person approves.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { equal, eventually, ok } from "../lib/expect.mjs";
+import { roles, toolParts } from "../lib/messages.mjs";
+
+const LOCATION = {
+  description: "Where the user is",
+  parameters: { type: "object", properties: { hint: { type: "string" } } },
+};
+
+/** The option `tools` with getLocation; one that only declares it gets no execute of its own accord. */
+const locationTool = (execute = async () => "unused") => ({ tools: { getLocation: { ...LOCATION, execute } } });
+
+/** Waits until the call of getLocation waits for the page. `isStreaming` stays true meanwhile, hence the status. */
+const openCall = (tab) =>
+  eventually(() => {
+    const part = toolParts(tab.messages, "getLocation").at(-1);
+    return part?.state === "input-available" && tab.chat.status === "ready" && part;
+  }, () => `the call to wait: ${tab.summary}`);
+
+/** Waits until the call of danger asks for approval in `tab`. */
+const approvalRequest = (tab) =>
+  eventually(() => {
+    const part = toolParts(tab.messages, "danger").at(-1);
+    return part?.state === "approval-requested" && part;
+  }, () => `the approval request: ${tab.summary}`);
+
+/** Asks for a dangerous call, and gives its part once the turn rests. */
+async function askForDanger(tab, target) {
+  await tab.say(`CALL danger {"target":"${target}"}`);
+  const part = await approvalRequest(tab);
+  await eventually(() => tab.idle, "the turn to rest");
+  return part;
+}
+
+/** A continuation extends the message of the call; the original makes a message of its own of it. */
+const continued = (messages) => ok(["ua", "uaa"].includes(roles(messages)), `roles ${roles(messages)}`);
+
+export const tools = {
+  "tool: server tool": async (t) => {
+    const tab = await t.tab();
+    await tab.ask('CALL add {"a":1,"b":2}');
+    const [part] = toolParts([tab.last], "add");
+    equal(part?.state, "output-available", "state");
+    equal(part.output, { sum: 3 }, "output");
+    equal(tab.text, 'RESULT add {"sum":3}', "text");
+  },
+
+  "tool: several server tools in one step, and several steps": async (t) => {
+    const tab = await t.tab();
+    await tab.ask('CALLS [["add",{"a":1,"b":2}],["add",{"a":3,"b":4}]]');
+    equal(toolParts([tab.last], "add").map((part) => part.output?.sum), [3, 7], "outputs");
+    await tab.ask('LOOP 3 add {"a":1,"b":1}');
+    equal(toolParts([tab.last], "add").length, 3, "steps");
+    equal(tab.text, "DONE 3", "text");
+  },
+
+  "tool: a throwing server tool becomes an error part, and the model goes on": async (t) => {
+    const tab = await t.tab();
+    await tab.ask("CALL boom {}");
+    const [part] = toolParts([tab.last], "boom");
+    equal(part?.state, "output-error", "state");
+    ok(String(part.errorText).includes("boom"), `errorText ${part.errorText}`);
+    ok(tab.text.startsWith("RESULT boom"), `text ${tab.text}`);
+  },
+
+  "client tool: execute runs by itself and the turn goes on": async (t) => {
+    const inputs = [];
+    const execute = async (input) => {
+      inputs.push(input);
+      return { city: "Paris" };
+    };
+    const tab = await t.tab({ ...locationTool(execute), experimental_automaticToolResolution: true });
+    await tab.say('CALL getLocation {"hint":"x"}');
+    await tab.answered('RESULT getLocation {"city":"Paris"}');
+    equal(inputs, [{ hint: "x" }], "inputs");
+    continued(tab.messages);
+    equal(toolParts(tab.messages, "getLocation")[0].state, "output-available", "state");
+  },
+
+  "client tool: onToolCall + addToolOutput": async (t) => {
+    const output = { city: "Brno" };
+    const onToolCall = ({ toolCall, addToolOutput }) => addToolOutput({ toolCallId: toolCall.toolCallId, output });
+    const tab = await t.tab({ ...locationTool(), onToolCall });
+    await tab.say("CALL getLocation {}");
+    await tab.answered('RESULT getLocation {"city":"Brno"}');
+    const saved = await t.stored();
+    continued(saved);
+    equal(toolParts(saved, "getLocation")[0].output, output, "stored output");
+  },
+
+  "client tool: answered later from the page with addToolOutput": async (t) => {
+    const tab = await t.tab(locationTool());
+    await tab.say("CALL getLocation {}");
+    const { toolCallId } = await openCall(tab);
+    await pause(100);
+    tab.chat.addToolOutput({ toolCallId, toolName: "getLocation", output: { city: "Oslo" } });
+    await tab.answered('RESULT getLocation {"city":"Oslo"}');
+  },
+
+  "client tool: output-error is stored and shown": async (t) => {
+    const tab = await t.tab(locationTool());
+    await tab.say("CALL getLocation {}");
+    const { toolCallId } = await openCall(tab);
+    tab.chat.addToolOutput({ toolCallId, toolName: "getLocation", state: "output-error", errorText: "no GPS" });
+    const part = await eventually(async () => {
+      const [saved] = toolParts(await t.stored(), "getLocation");
+      return saved?.state === "output-error" && saved;
+    }, "the error to be stored");
+    equal(part.errorText, "no GPS", "errorText");
+    await tab.ask("ECHO after");
+    equal(tab.text, "after", "the next turn");
+  },
+
+  "client tool: two calls in one step, both answered before the turn goes on": async (t) => {
+    let calls = 0;
+    const onToolCall = async ({ toolCall, addToolOutput }) => {
+      const output = ++calls;
+      await pause(output * 30);
+      addToolOutput({ toolCallId: toolCall.toolCallId, output });
+    };
+    const tab = await t.tab({ ...locationTool(), onToolCall });
+    await tab.say('CALLS [["getLocation",{}],["getLocation",{}]]');
+    await tab.answered("RESULT getLocation 1 | getLocation 2");
+  },
+
+  "approval: approve": async (t) => {
+    const tab = await t.tab();
+    const { approval } = await askForDanger(tab, "moon");
+    ok(approval?.id, "no approval id");
+    tab.chat.addToolApprovalResponse({ id: approval.id, approved: true });
+    await tab.answered('RESULT danger {"destroyed":"moon"}');
+    equal(toolParts(tab.messages, "danger")[0].state, "output-available", "state");
+    equal(toolParts(await t.stored(), "danger")[0].output, { destroyed: "moon" }, "stored output");
+  },
+
+  "approval: deny": async (t) => {
+    const tab = await t.tab();
+    const { approval } = await askForDanger(tab, "moon");
+    tab.chat.addToolApprovalResponse({ id: approval.id, approved: false });
+    await eventually(() => tab.text.startsWith("RESULT danger") && tab.idle, () => `the continuation: ${tab.summary}`);
+    const saved = await t.stored();
+    equal(toolParts(saved, "danger")[0].state, "output-denied", "stored state");
+    ok(!JSON.stringify(saved).includes("destroyed"), "the tool ran");
+    return tab.text;
+  },
+
+  "approval: survives a reload": async (t) => {
+    const tab = await t.tab();
+    await askForDanger(tab, "moon");
+    await tab.close();
+    const again = await t.tab();
+    const { approval } = await approvalRequest(again);
+    again.chat.addToolApprovalResponse({ id: approval.id, approved: true });
+    await again.answered('RESULT danger {"destroyed":"moon"}');
+  },
+
+  "tabs: an approval given in one tab continues in both": async (t) => {
+    const [asking, other] = await t.twoTabs();
+    await askForDanger(asking, "x");
+    const { approval } = await approvalRequest(other);
+    other.chat.addToolApprovalResponse({ id: approval.id, approved: true });
+    const want = 'RESULT danger {"destroyed":"x"}';
+    await eventually(() => asking.text === want && other.text === want, () => `both: ${asking.summary} / ${other.summary}`);
+  },
+};
