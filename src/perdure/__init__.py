@@ -65,8 +65,10 @@ from perdure.errors import (
 )
 from perdure.models.contract import ChatModel, Finish, HistoryMessage, ModelRequest, ToolSpec, Usage
 from perdure.models.registry import default_model, openai_compatible
+from perdure.observability import Event
 from perdure.server.app import App
 from perdure.server.limits import Limits
+from perdure.server.requests import IncomingRequest
 from perdure.tools import Tool, ToolContext, tool
 
 __all__ = [
@@ -80,9 +82,11 @@ __all__ = [
     "ConfigurationError",
     "Connection",
     "ConnectionRequest",
+    "Event",
     "Fenced",
     "Finish",
     "HistoryMessage",
+    "IncomingRequest",
     "InvalidToolInput",
     "Limits",
     "MissingExtra",

@@ -1,17 +1,21 @@
 """Sub-agents as clients reach them: their addresses, their own sockets, and who lets them in."""
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from websockets.exceptions import ConnectionClosed
 
-from perdure import Agent, App, ConfigurationError, Refuse, Think
+from perdure import Agent, App, ConfigurationError, IncomingRequest, Refuse, Think
 from perdure.testing import Gate, ScriptedModel, pause, say
 from tests.requirements.marker import requirement
-from tests.support import Doing, Serving, Tab, chunks_of, do, serving
+from tests.support import Doing, ErrorLog, Serving, Tab, chunks_of, do, serving
+from tests.support.serving import serving_app
 
 pytestmark = pytest.mark.anyio
 
@@ -240,24 +244,28 @@ def asked() -> list[tuple[str, str, str, str, str]]:
         ("429", 429, 4429),
         ("500", 500, 1011),
         ("503", 503, 1011),
+        ("4321", 403, 4321),
         ("raise", 500, 1011),
         ("odd", 500, 1011),
     ],
 )
 async def test_the_parents_guard_turns_requests_and_sockets_away(
-    tmp_path: Path, asked: list[Any], token: str, status: int, code: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, asked: list[Any], token: str, status: int, code: int, log: ErrorLog
 ) -> None:
     async with serving(Guard, data=tmp_path, sub_agents=[Child]) as server:
+        reason = "Not you." if token.isdigit() else "Internal Server Error"
         response = await server.get(f"/agents/guard/g/sub/child/a%2Fb/get-messages?token={token}")
-        assert (response.status_code, response.text) == (status, "Not you." if token.isdigit() else "")
+        assert (response.status_code, response.text) == (status, reason)
         tab = await server.tab(f"g/sub/child/a%2Fb?token={token}", agent="guard")
-        assert await tab.ended() == (code, f"Sub-agent connection rejected ({status})")
+        shown = token if token.isdigit() else status
+        assert await tab.ended() == (code, f"Sub-agent connection rejected ({shown})")
         assert tab.frames == []
         assert asked == [
             ("g", "Child", "a/b", "/agents/guard/g/sub/child/a%2Fb/get-messages", token),
             ("g", "Child", "a/b", "/agents/guard/g/sub/child/a%2Fb", token),
         ]
-        assert ("secret" in caplog.text) == (token == "raise")
+        if not token.isdigit():
+            log.expect("on_before_sub_agent")
 
         async def children(guard: Guard) -> list[Any]:
             return await guard.list_sub_agents()
@@ -309,7 +317,7 @@ async def test_a_guard_can_ask_whether_the_child_exists(tmp_path: Path) -> None:
         assert (await server.get(path)).status_code == 200
 
 
-async def test_a_parent_that_cannot_start_lets_nobody_in_for_now(tmp_path: Path) -> None:
+async def test_a_parent_that_cannot_start_lets_nobody_in_for_now(tmp_path: Path, log: ErrorLog) -> None:
     class Broken(Think):
         def on_start(self) -> None:
             raise RuntimeError("no")
@@ -318,15 +326,87 @@ async def test_a_parent_that_cannot_start_lets_nobody_in_for_now(tmp_path: Path)
             return None
 
     async with serving(Broken, data=tmp_path, sub_agents=[Child]) as server:
-        assert (await server.get("/agents/broken/b/sub/child/c/get-messages")).status_code == 503
+        response = await server.get("/agents/broken/b/sub/child/c/get-messages")
+        assert (response.status_code, response.text) == (503, "The agent cannot be reached at the moment.")
         tab = await server.tab("b/sub/child/c", agent="broken")
         assert await tab.ended() == (1011, "Sub-agent connection rejected (503)")
+        log.expect("broken/b is dropped from memory: no")
 
 
-@pytest.mark.parametrize("status", [0, 200, 302, 399, 600])
-def test_a_refusal_must_have_an_error_status(status: int) -> None:
-    with pytest.raises(ValueError, match="no refusal"):
-        Refuse(status)
+async def test_the_apps_own_hooks_are_asked_about_the_root_before_any_agent_is(
+    tmp_path: Path, asked: list[Any]
+) -> None:
+    roots: list[tuple[str, str, str]] = []
+
+    def hook(request: IncomingRequest) -> Any:
+        roots.append((request.method, request.class_name, request.agent_name))
+        return Refuse(401) if request.agent_name == "h" else request.with_headers({"x-user": "ann"})
+
+    class Named(Guard):
+        async def on_before_sub_agent(self, request: Any, kind: str, name: str) -> Any:
+            self.asked.append((self.name, request.headers.get("x-user"), name, "", ""))
+
+    app = App(Named, sub_agents=[Child], data=tmp_path, on_before_connect=hook, on_before_request=hook)
+    async with serving_app(app) as server:
+        for name, status in (("h", 401), ("g", 200)):
+            path = f"/agents/named/{name}/sub/child/c"
+            assert (await server.get(f"{path}/get-messages")).status_code == status
+            tab = await server.connect(path)
+            if status == 401:
+                assert (await tab.ended())[0] == 4401
+            else:
+                await tab.opened()
+        assert roots == [(method, "Named", name) for name in ("h", "g") for method in ("GET", "GET")]
+        assert [entry[:3] for entry in asked] == [("g", "ann", "c")] * 2
+
+
+# ── other requests ──────────────────────────────────────────────────
+
+
+class Answering(Agent):
+    """Answers every HTTP request with what it was sent."""
+
+    async def on_request(self, request: Request) -> Response:
+        pieces = [piece async for piece in request.stream() if piece]
+        told = {"who": self.name, "path": request.path_params["path"], "method": request.method}
+        headers = {"x-told": json.dumps({**told, "query": request.url.query, "pieces": len(pieces)})}
+        return Response(b"".join(pieces), 201, headers)
+
+
+@requirement("protocol:15")
+async def test_a_body_reaches_the_child_as_a_stream_byte_for_byte(tmp_path: Path) -> None:
+    sent = [bytes(range(256)) * 1000, b"\r\n\0", b"\xff" * 100_000]
+
+    async def body() -> AsyncIterator[bytes]:
+        for piece in sent:
+            yield piece
+
+    async with serving(Parent, data=tmp_path, sub_agents=[Answering]) as server:
+        path = "/agents/parent/p/sub/answering/a%2Fb/files/x%2Fy?n=1"
+        response = await server.request("POST", path, content=body())
+        assert response.status_code == 201
+        assert response.content == b"".join(sent)
+        told = json.loads(response.headers["x-told"])
+        assert told.pop("pieces") > 1
+        assert told == {"who": "a/b", "path": "files/x%2Fy", "method": "POST", "query": "n=1"}
+
+
+async def test_a_path_of_the_apps_own_leads_to_sub_agents_too(tmp_path: Path) -> None:
+    def route(request: IncomingRequest) -> Any:
+        return (Parent, "ann") if request.path.startswith("/user") else None
+
+    app = App(Parent, sub_agents=[Child], data=tmp_path, route=route)
+    async with serving_app(app) as server:
+        tab = await server.connect("/user/sub/child/a%2Fb")
+        opening = await tab.opened()
+        assert opening[1] == {"type": "cf_agent_identity", "name": "a/b", "agent": "child"}
+        assert (await server.get("/user/get-messages")).json() == []
+        assert (await server.get("/user/sub/child/a%2Fb/get-messages")).json() == []
+
+        async def children(parent: Parent) -> list[str]:
+            return [child.name for child in await parent.list_sub_agents()]
+
+        assert await do(await server.tab("ann", agent="parent"), children) == ["a/b"]
 
 
 # ── its end ─────────────────────────────────────────────────────────
@@ -365,10 +445,11 @@ async def test_stopping_a_child_ends_its_turn_for_its_tabs_and_keeps_what_was_sa
 
     async with serving(Parent, data=tmp_path, sub_agents=[Slow]) as server:
         above = await server.tab("p", agent="parent")
-        tab = await server.tab("p/sub/slow/c", agent="parent")
+        tab, watching = [await server.tab("p/sub/slow/c", agent="parent") for _ in range(2)]
         await tab.ask("R1", "go")
         await tab.ask("R2", "and go on")
         await gate.reached()
+        await watching.seen(lambda frame: "and go on" in json.dumps(frame))
 
         async def stop(parent: Parent) -> None:
             await parent.abort_sub_agent(Slow, "c")

@@ -3,7 +3,7 @@
 from tests.support.agents import agent
 from tests.support.doing import Doing, do
 from tests.support.fixtures import ErrorLog, Serve
-from tests.support.serving import Serving, serving
+from tests.support.serving import Serving, serving, serving_app
 from tests.support.tabs import Frame, Tab, chat_request, chunks_of, text_of, user_message
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "chunks_of",
     "do",
     "serving",
+    "serving_app",
     "text_of",
     "user_message",
 ]

@@ -12,11 +12,12 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.types import ASGIApp
 
 from perdure import Agent, App, Limits
 from tests.support.tabs import PATIENCE, Tab
 
-__all__ = ["Serving", "serving"]
+__all__ = ["Serving", "serving", "serving_app"]
 
 
 class Serving:
@@ -106,11 +107,31 @@ async def serving(
         sub_agents: Classes that are only reached below another agent.
     """
     app = App(*agents, sub_agents=sub_agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins)
+    async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def serving_app(
+    app: ASGIApp,
+    *,
+    ws: Any = "websockets-sansio",
+    max_size: int = 2**30,
+    send_buffer: int | None = None,
+) -> AsyncGenerator[Serving]:
+    """Serve any ASGI app.
+
+    Args:
+        app: The app.
+        ws: uvicorn's WebSocket protocol, by name or as a class.
+        max_size: Largest frame that the server takes, in bytes.
+        send_buffer: Bytes that the system buffers for each connection.
+    """
     config = uvicorn.Config(
         app,
         port=0,
-        ws="websockets-sansio",
-        ws_max_size=app.limits.frame,
+        ws=ws,
+        ws_max_size=max_size,
         ws_per_message_deflate=False,
         log_config=None,
         log_level="error",

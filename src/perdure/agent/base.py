@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
 from perdure.agent.callables import callables_of
 from perdure.agent.connection import Connection, ConnectionRequest
 from perdure.errors import ConfigurationError
@@ -157,6 +160,15 @@ class Agent:
             kind: Name of the sub-agent's class.
             name: The sub-agent's name. It need not exist: the request makes it.
         """
+
+    async def on_request(self, request: Request) -> Response:
+        """Answer an HTTP request to this agent's address, or to a path below it. May also be synchronous.
+
+        ``request.path_params["path"]`` is what follows the agent's name, without a slash in front. Method, headers and
+        body are as they were sent. Raise Starlette's ``HTTPException`` for an error that the client may see. The
+        default knows no path and answers 404. Paths of a chat agent that end in ``/get-messages`` do not come here.
+        """
+        return PlainTextResponse("Not implemented", 404)
 
     def is_readonly(self, connection: Connection) -> bool:
         """Whether a new connection may not change the state. Asked before it is sent anything."""

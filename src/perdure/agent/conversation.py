@@ -18,6 +18,7 @@ from perdure.agent.turns import Failure, Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
 from perdure.chat.reconcile import Changes, reconcile
 from perdure.errors import BadRequest
+from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import UIMessage
@@ -106,6 +107,7 @@ class Conversation:
             logger.info("Ignored a frame: %s", reason)
         else:
             self._send(peer, frames.terminal_error(request, f"Bad request: {reason}"))
+            emit("chat:request:failed", requestId=request, stage="parse", messagesPersisted=False, error=reason)
 
     def _greet(self, peer: PeerId, greeting: Greeting, probe: str | None = None) -> None:
         match greeting:
@@ -142,6 +144,7 @@ class Conversation:
             changes = self._reconcile(body)
         except BadRequest as error:
             self._send(peer, frames.terminal_error(frame.id, str(error)))
+            emit("chat:request:failed", requestId=frame.id, stage="parse", messagesPersisted=False, error=str(error))
             return
         outcome = self._without_question(body, changes)
         if outcome is not None:

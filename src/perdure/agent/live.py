@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from starlette import types as asgi
+
 from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
@@ -20,7 +22,9 @@ from perdure.agent.shared_state import STATE, SharedState, connections_for
 from perdure.agent.think import Think
 from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
+from perdure.agent.web import answer_request
 from perdure.errors import ConfigurationError, ReadonlyConnection
+from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
@@ -69,8 +73,8 @@ class LiveAgent:
         started = agent.on_start()
         if inspect.isawaitable(started):
             await started
-        if address.parent is not None:
-            values.default(CREATED, services.now_ms())
+        if address.parent is not None and values.get(CREATED) is None:
+            values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
 
     async def stop(self) -> None:
@@ -103,6 +107,7 @@ class LiveAgent:
         connection.protocol = self.agent.sends_protocol_messages(connection)
         state = self.state.text()
         self._connections[peer] = connection
+        emit("connect", connectionId=connection.id)
         if self.conversation is not None:
             self.conversation.connected(peer)
         if connection.protocol:
@@ -134,7 +139,12 @@ class LiveAgent:
             return
         if self.conversation is not None:
             self.conversation.disconnected(peer)
+        emit("disconnect", connectionId=connection.id)
         self._call(Agent.on_close, connection, connection)
+
+    async def requested(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """An HTTP request comes: the application answers it."""
+        await answer_request(self.agent, scope, receive, send)
 
     def _greet(self, connection: Connection, state: str | None) -> None:
         if self.agent.send_identity_on_connect:
@@ -158,6 +168,7 @@ class LiveAgent:
 
     def _state_changed(self, frame: str, source: Connection | None) -> None:
         self._services.send(connections_for(self.connections, source), frame)
+        emit("state:update")
         self._call(Agent.on_state_changed, source, self.state.value(), source)
 
     def _answer(self, connection: Connection, request: client_frames.RpcRequest) -> None:
@@ -165,6 +176,7 @@ class LiveAgent:
             method = wire_method(self.agent, request.method)
         except LookupError as error:
             connection.send(frames.rpc_error(request.id, error.args[0]))
+            emit("rpc:error", method=request.method, error=error.args[0])
             return
         self._services.spawn(answer_call(method, connection, request), f"call {request.method}")
 

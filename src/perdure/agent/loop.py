@@ -18,6 +18,7 @@ from perdure.agent.turn_config import StepResult
 from perdure.chat.builder import MessageBuilder
 from perdure.errors import ModelUnreachable, UnknownTool
 from perdure.models.contract import Chunk, Finish, HistoryMessage, ModelRequest
+from perdure.observability.tracing import model_span
 from perdure.protocol.messages import UIMessage
 from perdure.tools import ToolContext
 
@@ -52,7 +53,12 @@ async def run_steps(job: Job, sink: Sink) -> None:
         before = len(sink.builder.parts)
         sink.emit({"type": "start-step"})
         plan = await job.plan_step(steps, _history(job, sink))
-        finish, calls, asked = await _model_step(job, plan, sink)
+        with model_span(plan.model.name, plan.settings) as span:
+            if span.keeps_messages:
+                span.asked(plan.system, [entry.message for entry in plan.messages or _history(job, sink)])
+            finish, calls, asked = await _model_step(job, plan, sink)
+            span.finished(finish.reason, finish.usage)
+            span.answered(sink.builder.parts[before:])
         await _run_calls(job, plan, sink, calls)
         sink.emit({"type": "finish-step"})
         step = StepResult(

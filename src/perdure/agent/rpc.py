@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from perdure.agent.connection import Connection, current_connection
+from perdure.observability import emit
 from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.protocol.client_frames import RpcRequest
@@ -62,9 +63,12 @@ async def answer_call(method: Callable[..., Any], connection: Connection, reques
     current_connection.set(connection)
     replies = ReplyStream(connection, request.id)
     try:
-        if inspect.isasyncgenfunction(method):
+        generates = inspect.isasyncgenfunction(method)
+        streams = not generates and _takes_stream(method)
+        emit("rpc", method=request.method, streaming=generates or streams or None)
+        if generates:
             await _stream(method(*request.args), replies)
-        elif _takes_stream(method):
+        elif streams:
             result = method(replies, *request.args)
             if inspect.isawaitable(result):
                 await result
@@ -73,7 +77,9 @@ async def answer_call(method: Callable[..., Any], connection: Connection, reques
     except Exception as error:
         # A method of the application: what it raises belongs to whoever called it.
         logger.info("The call %s failed", request.method, exc_info=True)
-        replies.error(str(error) or type(error).__name__)
+        text = str(error) or type(error).__name__
+        emit("rpc:error", method=request.method, error=text)
+        replies.error(text)
 
 
 async def _reply(method: Callable[..., Any], args: list[Any], replies: ReplyStream) -> None:

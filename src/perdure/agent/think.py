@@ -44,6 +44,10 @@ class Think(Agent):
     """Whether the model's reasoning goes to clients and into the conversation."""
     message_metadata: Mapping[str, Any] | None = None
     """Metadata of every assistant message."""
+    store_messages: bool = False
+    """Whether what is said goes into OpenTelemetry spans."""
+    store_tools: bool = False
+    """Whether inputs and outputs of tools do."""
 
     # ── what a turn runs with ───────────────────────────────────────
 

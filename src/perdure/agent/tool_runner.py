@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.agent.turn_config import ToolCallContext, ToolCallDecision, ToolCallResult
 from perdure.errors import InvalidToolInput, ToolError
 from perdure.models.contract import Chunk
+from perdure.observability.tracing import tool_span
 from perdure.tools import Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
     call = request.call
     began = time.perf_counter()
     try:
-        output = await _decide(request)
+        with tool_span(call.tool, call.id, call.input) as span:
+            output = await _decide(request)
+            span.returned(output)
     except (Exception, asyncio.CancelledError, SystemExit) as error:
         if isinstance(error, asyncio.CancelledError) and _is_stopping():
             raise

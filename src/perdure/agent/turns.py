@@ -24,6 +24,8 @@ from perdure.agent.turn_config import ChatResponse, TurnResult
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
+from perdure.observability import emit, in_turn
+from perdure.observability.tracing import turn_span
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
 
@@ -189,6 +191,17 @@ class Turns:
         self._services.spawn(self._run(turn), f"turn {turn.id}", turn.context)
 
     async def _run(self, turn: Turn) -> None:
+        think = self._room.think
+        with (
+            in_turn(turn.id, store_messages=think.store_messages, store_tools=think.store_tools),
+            turn_span(turn.trigger) as span,
+        ):
+            emit("chat:turn:start", requestId=turn.id, trigger=turn.trigger, continuation=turn.continuation)
+            ending = await self._carry_out(turn)
+            span.ended(ending.outcome)
+            emit("chat:turn:finish", requestId=turn.id, status=ending.outcome)
+
+    async def _carry_out(self, turn: Turn) -> Ending:
         self.nesting.enter(turn.id)
         answer = self._answer = Answer(turn, self._room)
         try:
@@ -201,10 +214,15 @@ class Turns:
                 turn.result.cancel()
             raise
         self._settle(turn, answer, ending)
+        if ending.outcome == "error":
+            stage = "stream" if answer.opened else "turn"
+            emit("message:error", requestId=turn.id, error=ending.error)
+            emit("chat:request:failed", requestId=turn.id, stage=stage, messagesPersisted=True, error=ending.error)
         if answer.opened:
             await self._tell_application(turn, ending)
         self._report(turn, ending)
         self._go_on(turn)
+        return ending
 
     async def _reach_an_end(self, turn: Turn, answer: Answer) -> Ending:
         try:
@@ -228,7 +246,8 @@ class Turns:
         self._handshake.stream_ended()
         if turn.generation == self._generation:
             turn.builder.close()
-            settle_open_calls(turn.builder.parts)
+            if repaired := settle_open_calls(turn.builder.parts):
+                emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
             self._services.write(self._closing(turn, answer, ending))
             self._transcript.begin(self._withdrawn)
             self._withdrawn.clear()

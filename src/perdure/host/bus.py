@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
+from starlette import types as asgi
+
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.refusal import Refuse
 from perdure.protocol.names import Address
@@ -40,6 +42,8 @@ class AgentSide(Protocol):
 
     async def call(self, address: Address, method: str) -> str: ...
 
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None: ...
+
     async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None: ...
 
 
@@ -64,6 +68,11 @@ class Bus(Protocol):
 
     async def call(self, address: Address, method: str) -> str:
         """Ask an agent; gives its answer as JSON text."""
+        ...
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Let an agent answer an HTTP request. The scope holds plain values only; the body comes, and the answer goes,
+        as a stream."""
         ...
 
     async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
@@ -107,6 +116,9 @@ class LocalBus:
 
     async def call(self, address: Address, method: str) -> str:
         return await self._side.call(address, method)
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        await self._side.answer(address, scope, receive, send)
 
     async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
         return await self._side.admit(address, request)

@@ -25,6 +25,7 @@ from perdure.host.bus import Bus
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
+from perdure.observability import within
 from perdure.protocol import codec
 from perdure.protocol.names import SUB, Address
 from perdure.storage.contract import LoadValue, Store
@@ -136,7 +137,8 @@ class Families(Family):
                 errors.append(error)
 
         # The chain of turns goes along in the context; the connection that the caller answers to does not.
-        context = copy_context()
+        with within(resident.scope):
+            context = copy_context()
         context.run(current_connection.set, None)
         task = resident.calls.spawn(carry_out(), f"{what} of {address.key}", context)
         try:
@@ -201,15 +203,15 @@ class Families(Family):
             answer = await self.call(parent, what, lambda agent: call(agent.on_before_sub_agent, *asked))
         except AgentStopped as error:
             logger.warning("Turned a request for %s away: %s", address.key, error)
-            return Refuse(503)
+            return Refuse(503, "The agent cannot be reached at the moment.")
         except Exception:
             # The application's guard: whatever goes wrong there, nobody gets past it.
             logger.exception("on_before_sub_agent failed; turned a request for %s away", address.key)
-            return Refuse(500)
+            return Refuse(500, "Internal Server Error")
         if answer is None or isinstance(answer, Refuse):
             return answer
         logger.error("on_before_sub_agent gave %s; it must give a Refuse, or nothing", type(answer).__name__)
-        return Refuse(500)
+        return Refuse(500, "Internal Server Error")
 
     # ── ending one ──────────────────────────────────────────────────
 

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from starlette import types as asgi
+
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.live import LiveAgent
@@ -16,6 +18,7 @@ from perdure.host.families import Families
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
+from perdure.observability import Events, Scope, within
 from perdure.protocol.names import Address
 from perdure.storage.contract import Store
 
@@ -27,7 +30,14 @@ logger = logging.getLogger(__name__)
 class Host:
     """Runs agents: wakes them when something happens to them."""
 
-    def __init__(self, kinds: Mapping[str, type[Agent]], store: Store, bus: Bus, placement: Placement) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[str, type[Agent]],
+        store: Store,
+        bus: Bus,
+        placement: Placement,
+        events: Events | None = None,
+    ) -> None:
         """A host without agents yet.
 
         Args:
@@ -35,14 +45,21 @@ class Host:
             store: Where agents are kept.
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
+            events: Who is told of what happens to them. Default: nobody.
         """
         self._store = store
         self._bus = bus
         self._placement = placement
+        self._events = events if events is not None else Events()
         self._residents: dict[str, Resident] = {}
         self._tasks = Tasks()
         self._families = Families(kinds, store, bus, placement, self._residents, self._resident, self._tasks)
         bus.serve(self)
+
+    @property
+    def in_memory(self) -> int:
+        """How many agents are in memory."""
+        return len(self._residents)
 
     def connect(self, address: Address, peer: int, request: ConnectionRequest) -> None:
         """A connection comes."""
@@ -73,10 +90,18 @@ class Host:
         """
         if method != "get-messages":
             raise BadRequest(f"An agent has no method {method!r:.60}.")
-        agent = await self._resident(address).agent()
-        if agent is None:
-            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        _, agent = await self._awake(address)
         return await agent.chat.stored_messages()
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Let an agent answer an HTTP request.
+
+        Raises:
+            StorageError: the agent could not be woken.
+        """
+        resident, agent = await self._awake(address)
+        with within(resident.scope):
+            await agent.requested(scope, receive, send)
 
     async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
         """Ask the agents above a sub-agent whether a request from outside may reach it."""
@@ -91,12 +116,21 @@ class Host:
         await self._families.close()
         await self._tasks.close()
 
+    async def _awake(self, address: Address) -> tuple[Resident, LiveAgent]:
+        resident = self._resident(address)
+        agent = await resident.agent()
+        if agent is None:
+            raise StorageError(f"The agent {address.key} could not be brought into memory.")
+        return resident, agent
+
     def _resident(self, address: Address) -> Resident:
         resident = self._residents.get(address.key)
         if resident is None:
             epoch = self._placement.epoch_of(address.root.key)
             assert epoch is not None, f"{address.key} belongs to another process"
-            resident = Resident(address.key, self._store, epoch, self._bus, self._drop)
+            kind = self._families.kind_of(address)
+            scope = Scope(agent=kind.__name__, name=address.name, key=address.key, events=self._events)
+            resident = Resident(scope, self._store, epoch, self._bus, self._drop)
             self._residents[address.key] = resident
             resident.wake(lambda services: self._families.wake(address, services))
         return resident

@@ -70,17 +70,16 @@ class Outbox:
         _failure_of(commit)
         while self._queue:
             entry = self._queue[0]
-            if isinstance(entry, asyncio.Future):
-                if not entry.done():
-                    return
-                if (error := _failure_of(entry)) is not None:
-                    self.close()
-                    self._failed(error)
-                    return
-            elif isinstance(entry, _Frame):
+            if isinstance(entry, _Frame):
                 self._send(entry.peers, entry.text)
-            else:
+            elif not isinstance(entry, asyncio.Future):
                 entry()
+            elif not entry.done():
+                return
+            elif (error := _failure_of(entry)) is not None:
+                self.close()
+                self._failed(error)
+                return
             if self._queue:
                 self._queue.popleft()
 

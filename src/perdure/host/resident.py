@@ -19,6 +19,7 @@ from perdure.host.bus import Bus
 from perdure.host.outbox import Outbox
 from perdure.host.tasks import Tasks
 from perdure.host.timers import Timers
+from perdure.observability import Scope, current_scope, within
 from perdure.storage.contract import Commit, Operation, Store
 
 __all__ = ["Resident"]
@@ -29,17 +30,18 @@ logger = logging.getLogger(__name__)
 class Resident:
     """Gives an agent its events one at a time and in order, also while it is still being woken."""
 
-    def __init__(self, key: str, store: Store, epoch: int, bus: Bus, dropped: Callable[[Resident], None]) -> None:
+    def __init__(self, scope: Scope, store: Store, epoch: int, bus: Bus, dropped: Callable[[Resident], None]) -> None:
         """A resident without its agent yet.
 
         Args:
-            key: The agent's key.
+            scope: Which agent: all that happens here is its work.
             store: Where it is kept.
             epoch: Under which this process owns it.
             bus: The way to its connections.
             dropped: Called when it cannot go on: the next event must wake it anew.
         """
-        self.key = key
+        self.key = scope.key
+        self.scope = scope
         self.peers: dict[int, None] = {}
         self._store = store
         self._epoch = epoch
@@ -63,7 +65,8 @@ class Resident:
 
     def wake(self, waking: Callable[[Resident], Coroutine[Any, Any, LiveAgent]]) -> None:
         """Bring the agent into memory."""
-        self._tasks.spawn(self._wake(waking), f"wake {self.key}")
+        with within(self.scope):
+            self._tasks.spawn(self._wake(waking), f"wake {self.key}")
 
     def post(self, event: Callable[[LiveAgent], None]) -> None:
         """Hand over an event: it happens at once, or when the agent is awake."""
@@ -116,11 +119,12 @@ class Resident:
         self._agent = agent
 
     def _handle(self, agent: LiveAgent, event: Callable[[LiveAgent], None]) -> None:
-        try:
-            event(agent)
-        except Exception:
-            # One event that goes wrong must not end the connection that brought it, nor the agent.
-            logger.exception("An event of the agent %s failed", self.key)
+        with within(self.scope):
+            try:
+                event(agent)
+            except Exception:
+                # One event that goes wrong must not end the connection that brought it, nor the agent.
+                logger.exception("An event of the agent %s failed", self.key)
 
     def _fail(self, error: BaseException) -> None:
         if self._gone:
@@ -164,6 +168,10 @@ class Resident:
             self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        # The work is this agent's, whoever asked for it: also in the context of another agent's code.
+        if context is None:
+            context = copy_context()
+        context.run(current_scope.set, self.scope)
         self._tasks.spawn(work, f"{name} of {self.key}", context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:

@@ -13,7 +13,7 @@ import msgspec
 
 from perdure.errors import BadRequest
 
-__all__ = ["MAX_DEPTH", "MAX_NAME_BYTES", "SUB", "Address", "Route", "kebab", "parse_path"]
+__all__ = ["MAX_DEPTH", "MAX_NAME_BYTES", "SUB", "Address", "Route", "descend", "kebab", "parse_path"]
 
 MAX_NAME_BYTES = 512
 """Longest instance name, in bytes of UTF-8."""
@@ -94,9 +94,6 @@ class Route(msgspec.Struct, frozen=True):
 def parse_path(raw_path: str, prefix: str = "agents", *, kinds: Collection[str] = ()) -> Route | None:
     """The agent that a URL path names, or ``None`` when it names none.
 
-    A sub-agent is named by the first ``/sub/{class}/{name}`` of a known class after its parent. Where an unknown class,
-    or a name that cannot be decoded, follows an agent's name at once, nothing is named: its parent must not answer.
-
     Args:
         raw_path: The path as it stands in the URL, still percent-encoded.
         prefix: First segment or segments of agent paths.
@@ -113,7 +110,23 @@ def parse_path(raw_path: str, prefix: str = "agents", *, kinds: Collection[str] 
         return None
     kind, name, *tail = rest
     _check(name)
-    address = Address(kind, name)
+    return descend(Address(kind, name), tail, kinds)
+
+
+def descend(address: Address, tail: Sequence[str], kinds: Collection[str]) -> Route | None:
+    """The agent that is named by what follows an agent in a path: itself, or one below it.
+
+    A sub-agent is named by the first ``/sub/{class}/{name}`` of a known class after its parent. Where an unknown class,
+    or a name that cannot be decoded, follows an agent at once, nobody is named: the agent must not answer for another.
+
+    Args:
+        address: The agent.
+        tail: The segments after it, percent-encoded, none empty.
+        kinds: The classes that sub-agents may have, in kebab-case.
+
+    Raises:
+        BadRequest: as for :func:`parse_path`.
+    """
     while (at := _marker(tail, kinds)) is not None:
         address = address.child(tail[at + 1], unquote(tail[at + 2]))
         tail = tail[at + 3 :]
