@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Any
 
 from perdure.host.tasks import Tasks
@@ -39,6 +40,7 @@ class RecordingServices:
 
     def __init__(self, store: Store | None = None, agent: str = "a") -> None:
         self.sent: list[tuple[tuple[int, ...], Frame]] = []
+        self.closed: list[tuple[int, int]] = []
         self.written: list[list[Operation]] = []
         self.checkpoints: list[list[Operation]] = []
         self.commits: list[Commit] = []
@@ -80,8 +82,11 @@ class RecordingServices:
         self.commits.append(commit)
         return commit
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.spawn(work, name)
+    def hang_up(self, peers: Sequence[int], code: int, reason: str) -> None:
+        self.closed += [(peer, code) for peer in peers]
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        self._tasks.spawn(work, name, context)
 
     def later(self, seconds: float, call: Callable[[], None]) -> ManualTimer:
         self.timers.append(ManualTimer(seconds, call))

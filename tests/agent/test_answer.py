@@ -73,6 +73,16 @@ async def test_a_chunk_is_in_the_message_in_the_log_and_on_its_way_at_once(room:
     assert room.turn.builder.parts == [{"type": "text", "text": "Hi", "state": "streaming"}]
 
 
+async def test_a_chunk_without_json_form_leaves_the_message_as_it_was(room: Room) -> None:
+    room.answer.open()
+    room.answer.emit(delta("Hi"))
+    with pytest.raises(TypeError):
+        room.answer.emit({"type": "data-x", "data": object()})
+    assert [part["type"] for part in room.answer.builder.parts] == ["text"]
+    room.answer.emit(delta("!"))
+    assert [frame["seq"] for frame in room.services.frames(ASKER)] == [0, 1, 2]
+
+
 async def test_who_waits_is_offered_the_stream_before_its_first_chunk_and_gets_none(room: Room) -> None:
     room.handshake.connected(LATE)
     room.answer.open()

@@ -37,7 +37,7 @@ async def test_the_class_says_what_a_turn_runs_with() -> None:
 
     agent = Agent()
     job = await prepare(agent, turn(), HISTORY)
-    assert (job.model, job.system, list(job.tools), job.max_steps) == (MODEL, "Be brief.", ["add"], 3)
+    assert (job.plan.model, job.plan.system, list(job.plan.tools), job.max_steps) == (MODEL, "Be brief.", ["add"], 3)
     assert (job.agent, job.turn_id, job.history) == (agent, "R1", HISTORY)
 
 
@@ -46,7 +46,7 @@ async def test_what_the_class_leaves_out_has_a_default() -> None:
         model = MODEL
 
     job = await prepare(Agent(), turn(), [])
-    assert (job.system, dict(job.tools), job.max_steps) == ("You are a helpful assistant.", {}, 10)
+    assert (job.plan.system, dict(job.plan.tools), job.max_steps) == ("You are a helpful assistant.", {}, 10)
 
 
 async def test_methods_may_be_asynchronous() -> None:
@@ -61,7 +61,7 @@ async def test_methods_may_be_asynchronous() -> None:
             return {"plus": add}
 
     job = await prepare(Agent(), turn(), [])
-    assert (job.model, job.system, list(job.tools)) == (MODEL, "Be brief.", ["plus"])
+    assert (job.plan.model, job.plan.system, list(job.plan.tools)) == (MODEL, "Be brief.", ["plus"])
 
 
 async def test_methods_are_asked_anew_for_each_turn() -> None:
@@ -74,7 +74,7 @@ async def test_methods_are_asked_anew_for_each_turn() -> None:
             return f"Turn {self.asked}."
 
     agent = Agent()
-    assert [(await prepare(agent, turn(), [])).system for _ in range(2)] == ["Turn 1.", "Turn 2."]
+    assert [(await prepare(agent, turn(), [])).plan.system for _ in range(2)] == ["Turn 1.", "Turn 2."]
 
 
 async def test_a_class_without_a_model_is_told_how_to_get_one() -> None:

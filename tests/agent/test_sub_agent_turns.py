@@ -12,7 +12,7 @@ from perdure.storage.contract import LoadAgent
 from perdure.storage.sqlite import SqliteStore
 from perdure.testing import Gate, ScriptedModel, call, fail, pause, say
 from tests.requirements.marker import requirement
-from tests.support import Doing, Tab, chunks_of, do, serving
+from tests.support import Doing, ErrorLog, Tab, chunks_of, do, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -445,7 +445,7 @@ async def test_a_tabs_request_that_comes_while_a_parent_wakes_the_child_is_no_pa
         assert results == ["asked"]
 
 
-async def test_a_start_that_waits_for_a_start_that_waits_for_it_fails_instead(tmp_path: Path) -> None:
+async def test_a_start_that_waits_for_a_start_that_waits_for_it_fails_instead(tmp_path: Path, log: ErrorLog) -> None:
     class Child(Doing, Think):
         async def on_start(self) -> None:
             await (await self.parent_agent(Parent)).hello()
@@ -464,3 +464,4 @@ async def test_a_start_that_waits_for_a_start_that_waits_for_it_fails_instead(tm
     async with serving(Parent, data=tmp_path, sub_agents=[Child]) as server:
         assert await server.stored("p", agent="parent") == []
         assert [type(error) for error in seen] == [NestedTurn]
+        log.expect("parent/p/sub/child/c is dropped from memory: Parent.hello() cannot be called here")

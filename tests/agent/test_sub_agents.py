@@ -10,7 +10,7 @@ import pytest
 from perdure import Agent, AgentStopped, BadRequest, ConfigurationError, ReadonlyConnection, current_connection
 from perdure.testing import Gate
 from tests.requirements.marker import requirement
-from tests.support import Doing, do, serving
+from tests.support import Doing, ErrorLog, do, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -254,7 +254,7 @@ async def test_a_child_does_not_answer_to_its_callers_connection(tmp_path: Path)
         await do(await server.tab(agent="watched"), script)
 
 
-async def test_a_child_that_cannot_start_says_why(tmp_path: Path) -> None:
+async def test_a_child_that_cannot_start_says_why(tmp_path: Path, log: ErrorLog) -> None:
     class Broken(Agent):
         def on_start(self) -> None:
             raise RuntimeError("no")
@@ -264,6 +264,7 @@ async def test_a_child_that_cannot_start_says_why(tmp_path: Path) -> None:
             await parent.sub_agent(Broken, "b")
         assert isinstance(caught.value.__cause__, RuntimeError)
         assert not await parent.has_sub_agent(Broken, "b")
+        log.expect("parent/room/sub/broken/b is dropped from memory: no")
 
     async with serving(Parent, data=tmp_path, sub_agents=[Broken]) as server:
         await do(await server.tab(agent="parent"), script)

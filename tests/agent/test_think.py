@@ -1,39 +1,54 @@
 """The class that users subclass."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from perdure import ConfigurationError, Think
-from perdure.agent.conversation import Conversation
-from perdure.agent.think import bind
-from perdure.session.transcript import Transcript
+from perdure.agent.live import LiveAgent
+from perdure.protocol.names import Address
+from perdure.storage.sqlite import SqliteStore
 from tests.agent.services import RecordingServices
 
+pytestmark = pytest.mark.anyio
 
-def test_an_agent_knows_its_name_and_its_messages() -> None:
-    agent, transcript = Think(), Transcript()
-    bind(agent, "alice%20b", Conversation(agent, RecordingServices(), transcript))
-    assert agent.name == "alice%20b"
-    assert agent.messages == []
-    transcript.append("u1", "user", '{"id":"u1","role":"user","parts":[]}', None, 1)
+
+@pytest.fixture
+async def store() -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.temporary()
+    yield store
+    await store.close()
+
+
+async def made(kind: type[Think], name: str, store: SqliteStore) -> Think:
+    """An agent as a host makes it."""
+    address = Address("assistant", name)
+    live = await LiveAgent.wake(kind, address, store, RecordingServices(store, address.key))
+    assert isinstance(live.agent, Think)
+    return live.agent
+
+
+async def test_an_agent_knows_its_name_and_its_messages(store: SqliteStore) -> None:
+    agent = await made(Think, "alice%20b", store)
+    assert (agent.name, agent.messages, agent.active_turn) == ("alice%20b", [], None)
+    await agent.add_messages({"id": "u1", "role": "user", "parts": []})
     assert agent.messages == [{"id": "u1", "role": "user", "parts": []}]
 
 
-def test_an_agent_that_was_made_by_calling_its_class_belongs_to_no_conversation() -> None:
+async def test_an_agent_that_was_made_by_calling_its_class_belongs_to_no_conversation() -> None:
     class Assistant(Think):
         pass
 
-    assert Assistant().name == ""
-    with pytest.raises(ConfigurationError, match="This Assistant belongs to no conversation"):
-        _ = Assistant().messages
+    for name in ("name", "messages", "state", "connections"):
+        with pytest.raises(ConfigurationError, match="This Assistant is not live"):
+            getattr(Assistant(), name)
 
 
-def test_agents_share_nothing() -> None:
-    class Assistant(Think):
-        pass
-
-    one, other = Assistant(), Assistant()
-    for agent, name in ((one, "one"), (other, "other")):
-        transcript = Transcript()
-        bind(agent, name, Conversation(agent, RecordingServices(), transcript))
-        transcript.append(name, "user", f'{{"id":"{name}","role":"user","parts":[]}}', None, 1)
-    assert [(agent.name, agent.messages[0]["id"]) for agent in (one, other)] == [("one", "one"), ("other", "other")]
+async def test_agents_share_nothing(store: SqliteStore) -> None:
+    agents = [await made(Think, name, store) for name in ("one", "other")]
+    for agent in agents:
+        await agent.add_messages({"id": agent.name, "role": "user", "parts": []})
+    assert [(agent.name, [message["id"] for message in agent.messages]) for agent in agents] == [
+        ("one", ["one"]),
+        ("other", ["other"]),
+    ]

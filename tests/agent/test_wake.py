@@ -13,6 +13,7 @@ from perdure.agent.turn import Turn
 from perdure.agent.wake import wake
 from perdure.chat.recovery import INTERRUPTED_TURN
 from perdure.chat.repair import INTERRUPTED
+from perdure.protocol.client_frames import RpcRequest, StateUpdate, parse
 from perdure.session.transcript import Transcript
 from perdure.storage.contract import (
     ClearConversation,
@@ -53,8 +54,11 @@ class Past:
         message: Any = {"id": identifier, "role": "assistant", "parts": parts}
         await self.write(self.transcript.answer(message, parent, 1))
 
-    async def open(self, turn: str, parent: str, status: str = "running", message: str = "a2") -> None:
+    async def open(
+        self, turn: str, parent: str, status: str = "running", message: str = "a2", *, branches: bool = False
+    ) -> None:
         opened = Turn(
+            branches=branches,
             id=turn,
             trigger="ws-chat",
             message_id=message,
@@ -86,7 +90,9 @@ class Woken:
     def ask(self, frame: str) -> list[Frame]:
         """What a frame is answered with."""
         before = len(self.services.sent)
-        self.conversation.received(PEER, frame)
+        parsed = parse(frame)
+        assert not isinstance(parsed, StateUpdate | RpcRequest)
+        self.conversation.received(PEER, parsed)
         return [frame for _, frame in self.services.sent[before:]]
 
     @property
@@ -141,7 +147,7 @@ async def test_a_conversation_comes_back_with_its_branches(past: Past) -> None:
     assert agent.path == ["u1", "a3"]
     known = await past.store.read(LoadAgent("a"))
     assert known.messages == 4
-    agent.conversation.received(PEER, request("R9", "u2", "u4"))
+    assert agent.ask(request("R9", "u2", "u4")) == []
     assert agent.path == ["u1", "a3", "u4"], "a message of another branch is known"
     await agent.services.close()
 
@@ -278,7 +284,7 @@ async def test_a_turn_that_had_waited_and_was_running_answers_its_own_message(pa
 async def test_another_answer_that_was_being_made_takes_the_place_of_the_first(past: Past) -> None:
     await past.say("u1", None)
     await past.answer("a1", "u1")
-    await past.open("R2", "u1")
+    await past.open("R2", "u1", branches=True)
     await past.stream("R2", *START, *said("It is")[:2])
     agent = await woken(past)
     assert agent.path == ["u1", "a2"]

@@ -227,6 +227,27 @@ async def test_a_request_that_is_delivered_again_is_answered_once(serve: Serve) 
     await works(again, late)
 
 
+async def test_a_request_that_is_delivered_again_while_others_wait_is_not_called_done(serve: Serve) -> None:
+    """Its question is not the last any more, but it is not answered yet."""
+    gate = Gate()
+    model = ScriptedModel([[say("Half"), pause(gate), say(" done.")], say("Two."), say("Three.")])
+    server = await serve(agent(model))
+    tab = await server.tab()
+    first, second, third = (user_message(text) for text in ("First", "Second", "Third"))
+    frames = [chat_request(f"r{n}", json.dumps({"messages": [first, second, third][:n]})) for n in (1, 2, 3)]
+    for frame in frames:
+        await tab.send(frame)
+    await gate.reached()
+    for frame in frames:
+        await tab.send(frame)
+    await tab.settle()
+    assert not [frame for frame in tab.frames if frame.get("done")]
+    gate.open()
+    await tab.done("r3")
+    assert [message["role"] for message in await server.stored()] == ["user", "assistant"] * 3
+    model.assert_done()
+
+
 async def test_a_message_that_is_posted_twice_in_one_request_is_stored_once(serve: Serve) -> None:
     model = ScriptedModel([say("Hello."), say("Two."), say("Three.")])
     server = await serve(agent(model))

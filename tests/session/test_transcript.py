@@ -153,6 +153,22 @@ def test_an_edit_that_waits_leaves_those_behind_that_waited_for_what_it_replaces
     assert made.path == ["u1", "a1", "e2"]
 
 
+def test_the_tip_is_the_last_message_that_does_not_wait() -> None:
+    made = chat("u1")
+    made.append("u2", "u1", waiting=True)
+    assert (made.transcript.leaf, made.transcript.tip(None), made.transcript.tip("u2")) == ("u2", "u1", "u1")
+    made.append("e1", None)
+    assert made.transcript.tip("u1") == "u1", "a message of another branch stays what it is"
+    assert Transcript().tip(None) is None
+
+
+def test_a_message_that_is_replaced_keeps_its_place() -> None:
+    made = chat("u1", "a1", "u2")
+    made.operations += made.transcript.update({**answer_of("a1"), "metadata": {"a": 1}})
+    assert made.path == ["u1", "a1", "u2"]
+    assert made.transcript.messages()[1]["metadata"] == {"a": 1}
+
+
 def test_clearing_forgets_everything_and_the_ids_may_come_again() -> None:
     made = chat("u1", "a1")
     assert made.transcript.clear() == [ClearConversation()]
@@ -280,6 +296,13 @@ class AnyInterleaving(RuleBasedStateMachine):
         else:
             self.parents[identifier] = parent
         self.write(self.transcript.answer(answer_of(identifier), parent, self.count))
+
+    @precondition(lambda self: self.parents)
+    @rule(data=st.data())
+    def update(self, data: st.DataObject) -> None:
+        self.count += 1
+        chosen = data.draw(st.sampled_from(list(self.parents)))
+        self.write(self.transcript.update({**answer_of(chosen), "metadata": {"version": self.count}}))
 
     @precondition(lambda self: self.parents)
     @rule(data=st.data())

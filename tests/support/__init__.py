@@ -2,12 +2,14 @@
 
 from tests.support.agents import agent
 from tests.support.doing import Doing, do
+from tests.support.engines import Doubles
 from tests.support.fixtures import ErrorLog, Serve
 from tests.support.serving import Serving, serving, serving_app
 from tests.support.tabs import Frame, Tab, chat_request, chunks_of, text_of, user_message
 
 __all__ = [
     "Doing",
+    "Doubles",
     "ErrorLog",
     "Frame",
     "Serve",

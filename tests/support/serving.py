@@ -15,6 +15,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from perdure import Agent, App, Limits
+from perdure.host.engine import Engine
+from tests.support.engines import default_engine
 from tests.support.tabs import PATIENCE, Tab
 
 __all__ = ["Serving", "serving", "serving_app"]
@@ -96,6 +98,8 @@ async def serving(
     origins: Sequence[str] = (),
     send_buffer: int | None = None,
     sub_agents: Sequence[type[Agent]] = (),
+    idle_seconds: float | None = 60.0,
+    engine: Engine | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve ``agents`` from the folder ``data``.
 
@@ -104,9 +108,20 @@ async def serving(
         data: The folder.
         limits: As for :class:`~perdure.App`, as are ``hosts`` and ``origins``.
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
+        idle_seconds: As for ``App``.
+        engine: What to run on.
         sub_agents: Classes that are only reached below another agent.
     """
-    app = App(*agents, sub_agents=sub_agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins)
+    app = App(
+        *agents,
+        sub_agents=sub_agents,
+        data=data,
+        limits=limits,
+        allowed_hosts=hosts,
+        allowed_origins=origins,
+        idle_seconds=idle_seconds,
+        engine=engine or default_engine(),
+    )
     async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
 

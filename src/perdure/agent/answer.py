@@ -45,8 +45,10 @@ class Answer:
         """Take one chunk: it is in the message, in the log and on its way to everyone in one step."""
         if self._discarded:
             return
+        # First, as it fails for a chunk that has no JSON form: that must not get into the message.
+        frame = self.stream.add(chunk)
         self.builder.apply(chunk)
-        self._services.send(self._handshake.listeners, self.stream.add(chunk))
+        self._services.send(self._handshake.listeners, frame)
         if self._turn.listener is not None:
             self._turn.listener(chunk)
 

@@ -22,7 +22,7 @@ from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import Operation
 
-__all__ = ["Ending", "attempt", "take_inputs"]
+__all__ = ["INTERNAL_ERROR", "Ending", "attempt", "take_inputs"]
 
 logger = logging.getLogger(__name__)
 

@@ -139,6 +139,9 @@ class Conversation:
     # ── requests ────────────────────────────────────────────────────
 
     def _request(self, peer: PeerId, frame: client_frames.ChatRequest) -> None:
+        if self._turns.is_open(frame.id):
+            logger.info("Ignored a chat request that was delivered twice: %s", frame.id)
+            return
         try:
             body = client_frames.parse_chat_body(frame.init)
             changes = self._reconcile(body)
@@ -201,3 +204,13 @@ class Conversation:
         self._services.send(self._others(sender), frames.cleared())
         for turn in skipped:
             self._services.send(self._handshake.everyone, frames.terminal(turn.id, "skipped", turn.origin_ids))
+
+    # ── the host's side ─────────────────────────────────────────────
+
+    def reattached(self, peer: PeerId) -> None:
+        """A connection that stayed open while the agent was not in memory. It is told nothing."""
+        self._handshake.connected(peer)
+
+    def farewell(self, text: str) -> list[str]:
+        """The error frames of the turns that are not over, for when the agent is dropped from memory."""
+        return [frames.terminal_error(turn.id, text, turn.origin_ids) for turn in self._turns.unfinished]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from perdure.agent.handle import Handle
-from perdure.agent.services import Family
+from perdure.agent.services import Family, Services
 from perdure.errors import ConfigurationError
 from perdure.protocol.names import Address, kebab
 
@@ -36,9 +36,13 @@ class SubAgentInfo(msgspec.Struct, frozen=True):
 class Relatives:
     """The relatives of one agent."""
 
-    def __init__(self, address: Address, family: Family) -> None:
+    def __init__(self, address: Address, services: Services) -> None:
         self._address = address
-        self._family = family
+        self._services = services
+
+    @property
+    def _family(self) -> Family:
+        return self._services.family
 
     @property
     def ancestors(self) -> Sequence[tuple[str, str]]:

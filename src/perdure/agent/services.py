@@ -72,6 +72,24 @@ class Services(Protocol):
         """Wait until everything that was written so far is durable."""
         ...
 
+    def alarm(self, due_ms: int | None) -> None:
+        """Wake the agent for its timers at that time, also when it is not in memory then; ``None``: never. Replaces the
+        time that was given before."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after a while."""
+        ...
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call once everything that was sent before has left; never, when the agent is dropped before that."""
+        ...
+
+    @property
+    def family(self) -> Family:
+        """The way to the other agents of its family."""
+        ...
+
 
 class Family(Protocol):
     """The way from one agent to the others of its family. All of a family live in one process."""

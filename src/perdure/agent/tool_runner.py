@@ -54,7 +54,9 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
     except (Exception, asyncio.CancelledError, SystemExit) as error:
         if isinstance(error, asyncio.CancelledError) and _is_stopping():
             raise
-        if not isinstance(error, ToolError):
+        if isinstance(error, SystemExit):
+            logger.warning("Tool %s tried to end the process in turn %s", call.tool, request.job.turn_id)
+        elif not isinstance(error, ToolError):
             logger.warning("Tool %s failed in turn %s", call.tool, request.job.turn_id, exc_info=True)
         text = str(error) or type(error).__name__
         emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": text})

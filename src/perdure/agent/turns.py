@@ -53,11 +53,13 @@ class Turns:
         self._handshake = room.handshake
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._leaving: dict[str, Turn] = {}
+        """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
         self._answer: Answer | None = None
-        self._ended = asyncio.Event()
+        self._ended: asyncio.Event | None = None
         self.nesting = Nesting(lambda turn: self._queue.active == turn)
         """What waits for turns of this agent."""
         self.failure = failure
@@ -110,6 +112,10 @@ class Turns:
         )
         self._admit(turn, Changes([], None, []))
         return turn
+
+    def is_open(self, request: str) -> bool:
+        """Whether this request runs or waits."""
+        return request in self._open
 
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
@@ -166,8 +172,8 @@ class Turns:
     async def stop(self) -> None:
         """Stop every turn, and wait until all are over."""
         while self._queue.active is not None:
+            self._ended = asyncio.Event()
             self.cancel_all()
-            self._ended.clear()
             await self._ended.wait()
 
     def clear(self) -> list[Turn]:
@@ -278,13 +284,14 @@ class Turns:
 
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
-        del self._open[turn.id]
+        self._leaving[turn.id] = self._open.pop(turn.id)
         end = frames.ChunkFrames(turn.id, continuation=turn.continuation)
         if ending.error is None or ending.told:
             frame = end.terminal(ending.outcome, turn.origin_ids)
         else:
             frame = end.terminal_error(ending.error, turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
+        self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
             # Whoever came while the turn was being prepared is shown why nothing came of it.
@@ -325,10 +332,19 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
-        self._ended.set()
+        if self._ended is not None:
+            self._ended.set()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
+
+    def _told(self, turn: Turn) -> None:
+        del self._leaving[turn.id]
+
+    @property
+    def unfinished(self) -> list[Turn]:
+        """The turns whose end nobody was told, in the order in which they were accepted."""
+        return [*self._leaving.values(), *self._open.values()]
 
 
 def _status(ending: Ending) -> Any:

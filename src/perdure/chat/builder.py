@@ -63,6 +63,7 @@ class MessageBuilder:
                 part["state"] = "done"
             if is_tool_part(part):
                 builder._tools[part["toolCallId"]] = part
+        builder._step = len(builder._parts)
         metadata = message.get("metadata")
         if isinstance(metadata, dict):
             builder._metadata = dict(cast("dict[str, Any]", metadata))

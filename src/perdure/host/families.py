@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+from perdure.agent.attachment import Attachment
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest, current_connection
 from perdure.agent.hooks import call
 from perdure.agent.live import CREATED, LiveAgent
 from perdure.agent.refusal import Refuse
-from perdure.agent.services import Family, Services
+from perdure.agent.services import Family, PeerId, Services
 from perdure.agent.values import NAMESPACE
 from perdure.errors import AgentStopped, ConfigurationError, NestedTurn
+from perdure.host.alarm import Alarm
 from perdure.host.bus import Bus
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
@@ -63,7 +65,9 @@ class Families(Family):
         bus: Bus,
         placement: Placement,
         residents: MutableMapping[str, Resident],
+        peers: MutableMapping[str, dict[PeerId, Attachment]],
         bring: Callable[[Address], Resident],
+        alarm: Alarm,
         tasks: Tasks,
     ) -> None:
         """The families of the host that has these ``residents``.
@@ -74,7 +78,9 @@ class Families(Family):
             bus: The way to their connections.
             placement: Under which epoch they are written.
             residents: The agents in memory, by key. Those that are stopped are taken out.
+            peers: The connections of all agents, likewise.
             bring: Gives the resident of an agent, which is woken if need be.
+            alarm: Wakes agents for their timers.
             tasks: The host's.
         """
         self._kinds = kinds
@@ -82,7 +88,9 @@ class Families(Family):
         self._bus = bus
         self._placement = placement
         self._residents = residents
+        self._peers = peers
         self._bring = bring
+        self._alarm = alarm
         self._tasks = tasks
         self._endings: dict[str, _Ending] = {}
 
@@ -95,7 +103,7 @@ class Families(Family):
             )
         return kind
 
-    async def wake(self, address: Address, services: Services) -> LiveAgent:
+    async def wake(self, address: Address, services: Services, attachments: Mapping[PeerId, Attachment]) -> LiveAgent:
         """Bring an agent into memory, once what is being stopped of it or above it is over.
 
         Raises:
@@ -106,7 +114,7 @@ class Families(Family):
         _starting.set((*_starting.get(), address.key))
         while (ending := self._ending(address)) is not None:
             await asyncio.wait([ending.work])
-        return await LiveAgent.wake(self.kind_of(address), address, self._store, services, self)
+        return await LiveAgent.wake(self.kind_of(address), address, self._store, services, attachments)
 
     async def close(self) -> None:
         """See to the end of what is being stopped."""
@@ -224,26 +232,35 @@ class Families(Family):
     async def _end(self, address: Address, *, forget: bool) -> None:
         """What happens here without an await is what makes it sure: from now on nothing reaches the old agents."""
         head = address.key
-        keys = [key for key in self._residents if key == head or key.startswith(f"{head}/{SUB}/")]
-        residents = [self._residents.pop(key) for key in keys]
-        if forget:
-            self._bus.hang_up([peer for resident in residents for peer in resident.peers], GONE, "Sub-agent deleted")
+        residents = [self._residents.pop(key) for key in _below(head, self._residents)]
+        # Connections of agents that are not in memory stay open when nothing is forgotten: there is nothing to stop.
+        ending_keys = _below(head, self._peers) if forget else [resident.key for resident in residents]
+        peers = {key: list(self._peers.pop(key, ())) for key in ending_keys}
         earlier = self._endings.get(head)
-        work = self._tasks.spawn(self._carry_through(address, residents, earlier, forget=forget), f"end {head}")
+        if forget:
+            self._bus.hang_up([peer for those in peers.values() for peer in those], GONE, "Sub-agent deleted")
+            work = self._tasks.spawn(self._delete(address, residents, earlier), f"delete {head}")
+        else:
+            work = self._tasks.spawn(self._stop(residents, peers, earlier), f"stop {head}")
         ending = self._endings[head] = _Ending(residents, work, forget)
         work.add_done_callback(lambda _: self._over(head, ending))
         # Whoever asked may be one of those that end: what was begun is carried through all the same.
         await asyncio.shield(work)
 
-    async def _carry_through(
-        self, address: Address, residents: Sequence[Resident], earlier: _Ending | None, *, forget: bool
+    async def _stop(
+        self, residents: Sequence[Resident], peers: Mapping[str, list[int]], earlier: _Ending | None
     ) -> None:
         if earlier is not None:
             await asyncio.wait([earlier.work])
-        if not forget:
-            await asyncio.gather(*(resident.stop(GONE, "Sub-agent stopped") for resident in residents))
-            return
+        ends = (resident.stop(peers[resident.key], GONE, "Sub-agent stopped") for resident in residents)
+        await asyncio.gather(*ends)
+
+    async def _delete(self, address: Address, residents: Sequence[Resident], earlier: _Ending | None) -> None:
+        if earlier is not None:
+            await asyncio.wait([earlier.work])
         await asyncio.gather(*(resident.close() for resident in residents))
+        for resident in residents:
+            self._alarm.set(resident.key, None)
         epoch = self._placement.epoch_of(address.root.key)
         assert epoch is not None, f"{address.key} belongs to another process"
         await self._store.write(address.key, epoch, [ForgetFamily()])
@@ -258,3 +275,8 @@ class Families(Family):
             return None
         endings = (self._endings.get(above.key) for above in address.line)
         return next((ending for ending in endings if ending is not None), None)
+
+
+def _below(head: str, keys: Iterable[str]) -> list[str]:
+    """The keys among these of an agent and of those below it."""
+    return [key for key in keys if key == head or key.startswith(f"{head}/{SUB}/")]

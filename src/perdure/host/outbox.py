@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from perdure.storage.contract import Commit
 
@@ -33,7 +33,8 @@ class Outbox:
         """
         self._send = send
         self._failed = failed
-        self._queue: deque[Commit | _Frame | Callable[[], None]] = deque()
+        self._queue: deque[Commit | _Frame | Callable[[], None]] | None = None
+        """There while something waits: an empty one would be most of what an idle agent takes."""
         self._closed = False
 
     def send(self, peers: Sequence[int], frame: str) -> None:
@@ -56,14 +57,20 @@ class Outbox:
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
-        if not self._closed:
-            self._queue.append(commit)
+        if self._closed:
+            return
+        if self._queue is None:
+            self._queue = deque()
+        self._queue.append(commit)
         commit.add_done_callback(self._drain)
+
+    def __len__(self) -> int:
+        return len(self._queue or ())
 
     def close(self) -> None:
         """Forget what was not sent."""
         self._closed = True
-        self._queue.clear()
+        self._queue = None
 
     def _drain(self, commit: Commit) -> None:
         # Looked at in any case, or the event loop complains of failures that came after the first.
@@ -80,9 +87,10 @@ class Outbox:
                 self.close()
                 self._failed(error)
                 return
-            if self._queue:
+            if self._queue:  # closed by what was called
                 self._queue.popleft()
+        self._queue = None
 
 
-def _failure_of(commit: Commit) -> BaseException | None:
+def _failure_of(commit: asyncio.Future[Any]) -> BaseException | None:
     return None if commit.cancelled() else commit.exception()

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any
 
-__all__ = ["Tasks"]
+__all__ = ["GRACE", "Tasks"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,9 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
+
+    def __len__(self) -> int:
+        return len(self._tasks)
 
     async def close(self) -> None:
         """Cancel all tasks and wait for their end, but not for ever: code of users may refuse to be stopped."""

@@ -60,6 +60,15 @@ class Address(msgspec.Struct, frozen=True):
             return f"{self.kind}/{self.name}"
         return f"{self.parent.key}/{SUB}/{self.kind}/{quote(self.name, safe='')}"
 
+    @classmethod
+    def of_key(cls, key: str) -> Address:
+        """The address whose :attr:`key` this is."""
+        kind, name, *rest = key.split("/")
+        address = cls(kind, name)
+        for kind, name in zip(rest[1::3], rest[2::3], strict=True):
+            address = cls(kind, unquote(name), address)
+        return address
+
     @property
     def line(self) -> Sequence[Address]:
         """The root, the agents below it on the way here, and this one."""

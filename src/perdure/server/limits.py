@@ -33,9 +33,9 @@ class Limits:
     """Largest body of an HTTP request that an agent's ``on_request`` may be sent; a larger one is refused (413)."""
     connections: int = 1000
     """Most connections of one agent; one more is turned away (1013) and tries again by itself."""
-    rate: float = 100.0
+    rate: float = 1000.0
     """Frames per second that a connection may send for long; past it and :attr:`burst` it is closed for good (1008)."""
-    burst: int = 1000
+    burst: int = 2000
     """Frames that it may send at once, as a page does that was offline for a while."""
     patience: float = 5.0
     """Seconds that a connection has to take what was sent before it was closed; then it is cut."""

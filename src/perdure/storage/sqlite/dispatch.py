@@ -8,7 +8,8 @@ from typing import Any
 
 from perdure.storage import contract
 from perdure.storage import families as family_contract
-from perdure.storage.sqlite import agents, chunks, families, messages, turns, values
+from perdure.storage import timers as timer_contract
+from perdure.storage.sqlite import agents, chunks, families, messages, timers, turns, values
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -38,6 +39,8 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
     family_contract.ForgetFamily: families.forget_family,
+    timer_contract.PutTimer: timers.put_timer,
+    timer_contract.DeleteTimer: timers.delete_timer,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
@@ -48,9 +51,17 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
     family_contract.LoadChildren: families.load_children,
+    timer_contract.LoadTimers: timers.load_timers,
+    timer_contract.AgentsWithTimers: timers.agents_with_timers,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
-    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents, family_contract.LoadChildren}
+    {
+        contract.LoadPath,
+        contract.LoadOffPath,
+        contract.OpenAgents,
+        family_contract.LoadChildren,
+        timer_contract.AgentsWithTimers,
+    }
 )
 """Queries whose answer grows with the data: they run in a thread, not in the event loop."""
