@@ -21,6 +21,7 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
+from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.family import SubAgentInfo
 from perdure.agent.refusal import Refuse
@@ -71,13 +72,14 @@ from perdure.observability import Event
 from perdure.server.app import App
 from perdure.server.limits import Limits
 from perdure.server.requests import IncomingRequest
-from perdure.tools import Tool, ToolContext, tool
+from perdure.tools import Media, Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
     "AgentStopped",
     "App",
     "BadRequest",
+    "ChatCallbacks",
     "ChatErrorContext",
     "ChatModel",
     "ChatResponse",
@@ -91,6 +93,7 @@ __all__ = [
     "IncomingRequest",
     "InvalidToolInput",
     "Limits",
+    "Media",
     "MissingExtra",
     "ModelError",
     "ModelRejected",

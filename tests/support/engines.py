@@ -22,7 +22,9 @@ class Doubles:
             seed: Of the store's delays; ``None`` for none.
         """
         self.bus = SerialisingBus()
-        self.engine = Engine(bus=self.bus, open_store=TryingStore.opener(SqliteStore.open, self._opened, seed))
+        self.engine = Engine(
+            make_bus=lambda: self.bus, open_store=TryingStore.opener(SqliteStore.open, self._opened, seed)
+        )
         self._store: TryingStore | None = None
 
     @property

@@ -30,6 +30,7 @@ from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
+from perdure.session.transcript import WINDOW
 from perdure.storage.contract import LoadValue, Store
 from perdure.storage.timers import LoadTimers
 
@@ -64,8 +65,12 @@ class LiveAgent:
         store: Store,
         services: Services,
         attachments: Mapping[PeerId, Attachment] | None = None,
+        *,
+        window: int = WINDOW,
     ) -> LiveAgent:
         """Make the agent, and give it back what is stored, and the connections that stayed open without it.
+
+        Clients are sent ``window`` bytes of a conversation at most.
 
         Raises:
             StorageError: what is stored cannot be read.
@@ -77,7 +82,7 @@ class LiveAgent:
         agent = kind()
         live = cls(agent, address, services, values)
         if isinstance(agent, Think):
-            live.conversation = await wake(agent, address.key, store, services)
+            live.conversation = await wake(agent, address.key, store, services, window)
         live.timers.load(await store.read(LoadTimers(address.key)))
         live.reattach(attachments or {})
         bind(agent, live)
@@ -149,6 +154,7 @@ class LiveAgent:
         connection = self._connections.pop(peer, None)
         if connection is None:
             return
+        connection.closed = True
         if self.conversation is not None:
             self.conversation.disconnected(peer)
         emit("disconnect", connectionId=connection.id)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
-from perdure.agent.attempt import INTERNAL_ERROR, Ending, attempt, take_inputs
+from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
 from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
@@ -155,7 +156,7 @@ class Turns:
         turn = self._open.get(request)
         if turn is None:
             return
-        if self._queue.withdraw(request):
+        if turn.inputs is None and self._queue.withdraw(request):
             self._withdrawn += turn.own_messages
             self._services.write([CloseTurn(turn.id, "aborted", None, self._services.now_ms())])
             self._end(turn, Ending("aborted"))
@@ -231,17 +232,9 @@ class Turns:
         return ending
 
     async def _reach_an_end(self, turn: Turn, answer: Answer) -> Ending:
-        try:
-            ending = await take_inputs(turn, self._room)
-        except Exception:
-            # A function of the application that gives the messages.
-            logger.exception("The messages of turn %s could not be had", turn.id)
-            return Ending("error", INTERNAL_ERROR)
-        if ending is not None:
-            return ending
+        if turn.generation != self._generation:
+            return Ending("skipped")
         ending = Ending("aborted")
-        if turn.scope.cancel_called:
-            return ending  # stopped before it began: nothing is asked of anybody
         with turn.scope:
             ending = await attempt(turn, answer, self._room)
         return ending
@@ -310,7 +303,9 @@ class Turns:
         )
         try:
             await call(think.on_chat_response, response)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_stopping():
+                raise
             # The turn is over and stored: what the application makes of it changes nothing.
             logger.exception("on_chat_response failed for turn %s", turn.id)
 
@@ -337,6 +332,8 @@ class Turns:
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
+        else:
+            self._transcript.shrink()
 
     def _told(self, turn: Turn) -> None:
         del self._leaving[turn.id]

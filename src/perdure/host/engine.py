@@ -24,11 +24,11 @@ def _always_mine(store: Store) -> Placement:
 
 @dataclass(kw_only=True)
 class Engine:
-    """The parts, one set for each app."""
+    """The parts; the store and the bus are made anew each time the app starts."""
 
     open_store: Callable[[Path], Awaitable[Store]] = SqliteStore.open
     """Opens the store that is kept in the app's data folder."""
-    bus: Bus = field(default_factory=LocalBus)
+    make_bus: Callable[[], Bus] = LocalBus
     placement: Callable[[Store], Placement] = _always_mine
     """Says which agents are this app's, given its store."""
     clock: Clock = field(default_factory=SystemClock)

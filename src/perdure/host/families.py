@@ -19,7 +19,7 @@ from perdure.agent.connection import ConnectionRequest, current_connection
 from perdure.agent.hooks import call
 from perdure.agent.live import CREATED, LiveAgent
 from perdure.agent.refusal import Refuse
-from perdure.agent.services import Family, PeerId, Services
+from perdure.agent.services import Family, PeerId
 from perdure.agent.values import NAMESPACE
 from perdure.errors import AgentStopped, ConfigurationError, NestedTurn
 from perdure.host.alarm import Alarm
@@ -103,18 +103,11 @@ class Families(Family):
             )
         return kind
 
-    async def wake(self, address: Address, services: Services, attachments: Mapping[PeerId, Attachment]) -> LiveAgent:
-        """Bring an agent into memory, once what is being stopped of it or above it is over.
-
-        Raises:
-            ConfigurationError: the app does not have its class.
-            StorageError: what is stored cannot be read.
-            Exception: what the class raises when it is made or started.
-        """
+    async def starting(self, address: Address) -> None:
+        """For whoever wakes an agent, before anything else: what is being stopped of it or above it must be over."""
         _starting.set((*_starting.get(), address.key))
         while (ending := self._ending(address)) is not None:
             await asyncio.wait([ending.work])
-        return await LiveAgent.wake(self.kind_of(address), address, self._store, services, attachments)
 
     async def close(self) -> None:
         """See to the end of what is being stopped."""

@@ -13,6 +13,7 @@ from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.live import LiveAgent
 from perdure.agent.refusal import Refuse
+from perdure.agent.services import PeerId, Services
 from perdure.errors import BadRequest, StorageError
 from perdure.host.alarm import Alarm
 from perdure.host.bus import Bus
@@ -24,6 +25,7 @@ from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
 from perdure.observability import Events, Scope, within
 from perdure.protocol.names import Address
+from perdure.session.transcript import WINDOW
 from perdure.storage.contract import Store
 
 __all__ = ["Host"]
@@ -51,6 +53,7 @@ class Host:
         placement: Placement,
         *,
         events: Events | None = None,
+        window: int = WINDOW,
         clock: Clock | None = None,
         idle_seconds: float | None = 60.0,
     ) -> None:
@@ -62,6 +65,7 @@ class Host:
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
             events: Who is told of what happens to them. Default: nobody.
+            window: Most bytes of a conversation that clients are sent.
             clock: What time it is. Default: the machine's.
             idle_seconds: After how many seconds without work an agent leaves memory; ``None``: never.
         """
@@ -69,6 +73,7 @@ class Host:
         self._store = store
         self._bus = bus
         self._placement = placement
+        self._window = window
         self._events = events if events is not None else Events()
         self._clock = clock or SystemClock()
         self._idle_seconds = idle_seconds
@@ -193,8 +198,13 @@ class Host:
             resident = Resident(scope, self._store, epoch, self._bus, self._clock, self)
             self._residents[address.key] = resident
             attachments = dict(self._peers.get(address.key, {}))
-            resident.wake(lambda services: self._families.wake(address, services, attachments))
+            resident.wake(lambda services: self._wake(address, services, attachments))
         return resident
+
+    async def _wake(self, address: Address, services: Services, attachments: Mapping[PeerId, Attachment]) -> LiveAgent:
+        await self._families.starting(address)
+        kind = self._families.kind_of(address)
+        return await LiveAgent.wake(kind, address, self._store, services, attachments, window=self._window)
 
     def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
         try:

@@ -6,10 +6,9 @@ frames go out at once. Knows no frame and no storage, only futures and a way to 
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from perdure.storage.contract import Commit
 
@@ -19,6 +18,10 @@ __all__ = ["Outbox"]
 class _Frame(NamedTuple):
     peers: Sequence[int]
     text: str
+
+
+class _Call(NamedTuple):
+    make: Callable[[], None]
 
 
 class Outbox:
@@ -33,7 +36,7 @@ class Outbox:
         """
         self._send = send
         self._failed = failed
-        self._queue: deque[Commit | _Frame | Callable[[], None]] | None = None
+        self._queue: deque[Commit | _Frame | _Call] | None = None
         """There while something waits: an empty one would be most of what an idle agent takes."""
         self._closed = False
 
@@ -51,17 +54,15 @@ class Outbox:
         if self._closed:
             return
         if self._queue:
-            self._queue.append(call)
+            self._queue.append(_Call(call))
         else:
             call()
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
-        if self._closed:
-            return
-        if self._queue is None:
-            self._queue = deque()
-        self._queue.append(commit)
+        if not self._closed:
+            self._queue = self._queue or deque()
+            self._queue.append(commit)
         commit.add_done_callback(self._drain)
 
     def __len__(self) -> int:
@@ -79,8 +80,8 @@ class Outbox:
             entry = self._queue[0]
             if isinstance(entry, _Frame):
                 self._send(entry.peers, entry.text)
-            elif not isinstance(entry, asyncio.Future):
-                entry()
+            elif isinstance(entry, _Call):
+                entry.make()
             elif not entry.done():
                 return
             elif (error := _failure_of(entry)) is not None:
@@ -92,5 +93,5 @@ class Outbox:
         self._queue = None
 
 
-def _failure_of(commit: asyncio.Future[Any]) -> BaseException | None:
+def _failure_of(commit: Commit) -> BaseException | None:
     return None if commit.cancelled() else commit.exception()

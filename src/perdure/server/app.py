@@ -177,13 +177,14 @@ class App:
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[_Edge]:
         engine, tasks = self._engine, Tasks()
-        store, bus = await engine.open_store(self.data), engine.bus
+        store, bus = await engine.open_store(self.data), engine.make_bus()
         host = Host(
             self.kinds,
             store,
             bus,
             engine.placement(store),
             events=self.events,
+            window=self.limits.window,
             clock=engine.clock,
             idle_seconds=self._idle_seconds,
         )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from starlette import types as asgi
 
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.refusal import Refuse
@@ -99,16 +100,23 @@ class SerialisingBus:
     async def call(self, address: Address, method: str) -> str:
         called = _decoder.decode(_encoder.encode(_Called(address, method)))
         assert isinstance(called, _Called)
-        assert self._agents is not None, "nobody serves this bus"
-        answer = await self._agents.call(called.address, called.method)
+        answer = await self._side.call(called.address, called.method)
         return answer.encode().decode()
 
     async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
         asked = _decoder.decode(_encoder.encode(_Asked(address, request)))
         assert isinstance(asked, _Asked)
-        assert self._agents is not None, "nobody serves this bus"
-        answer = await self._agents.admit(asked.address, asked.request)
+        answer = await self._side.admit(asked.address, asked.request)
         return msgspec.msgpack.decode(_encoder.encode(answer), type=Refuse | None)
+
+    async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        async def receive_over() -> asgi.Message:
+            return _copy(await receive())
+
+        async def send_over(message: asgi.Message) -> None:
+            await send(_copy(message))
+
+        await self._side.answer(_decoded(_encoder.encode(address)), _copy(scope), receive_over, send_over)
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
         self._cross(_Emitted(list(peers), frame))
@@ -116,8 +124,13 @@ class SerialisingBus:
     def hang_up(self, peers: Sequence[int], code: int, reason: str) -> None:
         self._cross(_HungUp(list(peers), code, reason))
 
+    @property
+    def _side(self) -> AgentSide:
+        assert self._agents is not None, "nobody serves this bus"
+        return self._agents
+
     def _address(self, peer: int) -> Address:
-        return msgspec.msgpack.decode(self._addresses[peer], type=Address)
+        return _decoded(self._addresses[peer])
 
     def _cross(self, what: _Crossing) -> None:
         # One queue for both directions keeps the order of each.
@@ -128,14 +141,13 @@ class SerialisingBus:
 
     def _deliver(self) -> None:
         what: Any = _decoder.decode(self._under_way.popleft())
-        assert self._agents is not None, "nobody serves this bus"
         match what:
             case _Connected(address, peer, request):
-                self._agents.connect(address, peer, request)
+                self._side.connect(address, peer, request)
             case _Received(address, peer, message, text):
-                self._agents.receive(address, peer, message.decode() if text else message)
+                self._side.receive(address, peer, message.decode() if text else message)
             case _Disconnected(address, peer):
-                self._agents.disconnect(address, peer)
+                self._side.disconnect(address, peer)
             case _Emitted(peers, frame):
                 self._to_sinks(peers, lambda sink: sink.send(frame))
             case _HungUp(peers, code, reason):
@@ -147,3 +159,12 @@ class SerialisingBus:
         for peer in peers:
             if sink := self._sinks.get(peer):
                 do(sink)
+
+
+def _decoded(address: bytes) -> Address:
+    return msgspec.msgpack.decode(address, type=Address)
+
+
+def _copy(message: Any) -> Any:
+    """What an ASGI message is on the other side: lists where there were tuples, and nothing that is no plain value."""
+    return msgspec.msgpack.decode(_encoder.encode(message))

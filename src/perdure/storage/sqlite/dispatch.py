@@ -9,7 +9,7 @@ from typing import Any
 from perdure.storage import contract
 from perdure.storage import families as family_contract
 from perdure.storage import timers as timer_contract
-from perdure.storage.sqlite import agents, chunks, families, messages, timers, turns, values
+from perdure.storage.sqlite import agents, attachments, branches, chunks, families, messages, timers, turns, values
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -24,9 +24,11 @@ def _clear_conversation(cursor: Cursor, agent: int, operation: contract.ClearCon
     chunks.clear_chunks(cursor, agent)
     turns.clear_turns(cursor, agent)
     messages.clear_messages(cursor, agent)
+    attachments.clear_attachments(cursor, agent)
 
 
 APPLIES: dict[type[contract.Operation], Apply] = {
+    contract.PutAttachment: attachments.put_attachment,
     contract.AppendMessage: messages.append_message,
     contract.UpdateMessage: messages.update_message,
     contract.MoveMessage: messages.move_message,
@@ -46,8 +48,12 @@ APPLIES: dict[type[contract.Operation], Apply] = {
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadAgent: agents.load_agent,
     contract.OpenAgents: agents.open_agents,
-    contract.LoadPath: messages.load_path,
-    contract.LoadOffPath: messages.load_off_path,
+    contract.LoadBranch: branches.load_branch,
+    contract.LoadPath: branches.load_path,
+    contract.LoadOffPath: branches.load_off_path,
+    contract.FindMessages: messages.find_messages,
+    contract.FindFollowing: messages.find_following,
+    contract.LoadAttachments: attachments.load_attachments,
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
     family_contract.LoadChildren: families.load_children,
@@ -57,8 +63,12 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
     {
+        contract.LoadBranch,
         contract.LoadPath,
         contract.LoadOffPath,
+        contract.FindMessages,
+        contract.FindFollowing,
+        contract.LoadAttachments,
         contract.OpenAgents,
         family_contract.LoadChildren,
         timer_contract.AgentsWithTimers,

@@ -172,7 +172,7 @@ async def test_a_damaged_page_concerns_the_agent_whose_it_is(serve: Serve, tmp_p
     assert bad.frames == []
     answer = await server.get("/agents/agent/bad/get-messages")
     assert answer.status_code == 503
-    assert "could not be brought into memory" in answer.text
+    assert "cannot be reached" in answer.text
     assert (await good.opened())[0]["messages"] == stored
     await good.ask("r2", *stored, "More?")
     assert (await good.done("r2"))["outcome"] == "completed"
