@@ -97,6 +97,7 @@ async def serving(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     send_buffer: int | None = None,
+    sub_agents: Sequence[type[Agent]] = (),
     idle_seconds: float | None = 60.0,
     engine: Engine | None = None,
     on_event: Callable[[Any], object] | None = None,
@@ -110,9 +111,11 @@ async def serving(
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
         idle_seconds: As for ``App``.
         engine: What to run on.
+        sub_agents: Classes that are only reached below another agent.
     """
     app = App(
         *agents,
+        sub_agents=sub_agents,
         data=data,
         limits=limits,
         allowed_hosts=hosts,
