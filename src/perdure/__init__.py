@@ -23,7 +23,9 @@ from perdure.agent.base import Agent
 from perdure.agent.callables import callable
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
+from perdure.agent.schedules import Schedule
 from perdure.agent.think import Think
 from perdure.agent.turn_config import (
     ChatErrorContext,
@@ -100,6 +102,8 @@ __all__ = [
     "ReadonlyConnection",
     "Refuse",
     "ReplyStream",
+    "Retry",
+    "Schedule",
     "StepConfig",
     "StepContext",
     "StepResult",

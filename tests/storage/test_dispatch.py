@@ -1,11 +1,11 @@
 """Every operation and every query of the contract has its function."""
 
-from perdure.storage import contract
+from perdure.storage import contract, timers
 from perdure.storage.sqlite.dispatch import ANSWERS, APPLIES, UNBOUNDED
 
 
 def kinds_of(base: type) -> set[type]:
-    found = {getattr(contract, name) for name in contract.__all__}
+    found = {getattr(module, name) for module in (contract, timers) for name in module.__all__}
     return {kind for kind in found if isinstance(kind, type) and issubclass(kind, base) and kind is not base}
 
 

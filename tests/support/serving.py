@@ -14,7 +14,9 @@ import httpx2
 import uvicorn
 from starlette.types import ASGIApp
 
-from perdure import App, Limits, Think
+from perdure import Agent, App, Limits
+from perdure.host.engine import Engine
+from tests.support.engines import default_engine
 from tests.support.tabs import PATIENCE, Tab
 
 __all__ = ["Serving", "serving", "serving_app"]
@@ -89,12 +91,14 @@ class Serving:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *agents: type[Think],
+    *agents: type[Agent],
     data: Path | str,
     limits: Limits | None = None,
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     send_buffer: int | None = None,
+    idle_seconds: float | None = 60.0,
+    engine: Engine | None = None,
     on_event: Callable[[Any], object] | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve ``agents`` from the folder ``data``.
@@ -104,8 +108,19 @@ async def serving(
         data: The folder.
         limits: As for :class:`~perdure.App`, as are ``hosts``, ``origins`` and ``on_event``.
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
+        idle_seconds: As for ``App``.
+        engine: What to run on.
     """
-    app = App(*agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins, on_event=on_event)
+    app = App(
+        *agents,
+        data=data,
+        limits=limits,
+        allowed_hosts=hosts,
+        allowed_origins=origins,
+        on_event=on_event,
+        idle_seconds=idle_seconds,
+        engine=engine or default_engine(),
+    )
     async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +13,14 @@ from perdure.agent.hooks import call, overridden, prepare
 from perdure.agent.inputs import as_messages
 from perdure.agent.loop import run_steps
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import ChatErrorContext
 from perdure.chat.builder import MessageBuilder
 from perdure.errors import ModelError, PerdureError
 from perdure.models.contract import HistoryMessage
+from perdure.observability import emit
 from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import Operation
@@ -47,10 +50,12 @@ async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
             return ending
         if turn.scope.cancel_called:
             return Ending("aborted")  # stopped before it began: nothing is asked of anybody
-        job = await prepare(room.think, turn, _history(turn, room), room.services.new_id)
+        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id)
         answer.open(job.metadata)
         await run_steps(job, answer)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_stopping():
+            raise
         # The application's own code runs in there: whatever it raises ends this turn and nothing else.
         text = await _explain(error, turn, answer, room.think)
         in_stream = answer.opened and isinstance(error, ModelError)
@@ -65,7 +70,7 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
     transcript = room.transcript
     if turn.continuation:
         leaf = transcript.known.get(transcript.leaf or "")
-        if leaf is None or leaf.role != "assistant":
+        if leaf is None or leaf.message is None or leaf.role != "assistant":
             return Ending("skipped")
         turn.parent, turn.builder = leaf.parent, MessageBuilder.going_on(leaf.message.message)
         return None
@@ -78,7 +83,9 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
             # Stopped, or the conversation cleared, while the application looked for messages.
             return Ending("aborted")
     operations: list[Operation] = []
-    for message in as_messages(given, room.services.new_id):
+    messages = as_messages(given, room.services.new_id)
+    await transcript.reach([message["id"] for message in messages])
+    for message in messages:
         if message["id"] not in transcript.known:
             text = codec.encode_text(message)
             now = room.services.now_ms()
@@ -90,11 +97,24 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
     return None
 
 
-def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
-    return room.transcript.history(turn.parent)
+async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
+    """The conversation as the model is shown it. What is odd in it is put right once, for everybody."""
+    repairs = room.transcript.repair()
+    if repairs.operations:
+        calls = sorted({*repairs.settled, *repairs.normalised})
+        emit(
+            "chat:transcript:repaired",
+            requestId=turn.id,
+            removedToolCalls=len(repairs.settled),
+            normalizedInputs=len(repairs.normalised),
+            toolCallIds=calls,
+        )
+        room.services.write(repairs.operations)
+        room.show()
+    return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 
-async def _explain(error: Exception, turn: Turn, answer: Answer, think: Think) -> str:
+async def _explain(error: BaseException, turn: Turn, answer: Answer, think: Think) -> str:
     """The text that people are shown: the application's, else the error's own when that is safe to show."""
     if isinstance(error, PerdureError):
         logger.warning("Turn %s failed: %s", turn.id, error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from starlette.requests import Request
@@ -10,12 +11,14 @@ from starlette.responses import PlainTextResponse, Response
 
 from perdure.agent.callables import callables_of
 from perdure.agent.connection import Connection
+from perdure.agent.retry import Retry
+from perdure.agent.schedules import Kind, Schedule
 from perdure.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from perdure.agent.live import LiveAgent
 
-__all__ = ["UNSET", "Agent", "bind"]
+__all__ = ["UNSET", "Agent", "bind", "wire_method"]
 
 UNSET: Any = object()
 """There is no initial state."""
@@ -118,6 +121,70 @@ class Agent:
 
     def on_state_changed(self, state: Any, source: Connection | None) -> Any:
         """The state has changed and was sent out. What it raises is logged and changes nothing. May be ``async``."""
+
+    # ── what it does later ──────────────────────────────────────────
+
+    hung_schedule_seconds: float = 30
+    """A run of a repeating schedule that takes longer than this, and is still not over when the next one is due, is
+    cancelled and begun again. Before that the next one is skipped."""
+
+    def schedule(
+        self,
+        when: float | timedelta | datetime | str,
+        callback: str | Callable[..., Any],
+        payload: Any = None,
+        *,
+        idempotent: bool | None = None,
+        retry: Retry | None = None,
+        tz: str | None = None,
+    ) -> Schedule:
+        """Call a method of this agent later. It outlives restarts, and wakes the agent when it is not in memory.
+
+        The method is given ``payload``; one with a parameter called ``schedule`` is given that too. It is called at
+        least once: a run that the end of the server cuts off is begun again, with ``schedule.interrupted`` set.
+
+        Args:
+            when: Seconds from now, a date with a time zone, or a cron expression (5 fields, 6 with seconds in front,
+                ``@daily`` …).
+            callback: The method, or its name.
+            payload: A JSON value.
+            idempotent: Whether to keep the schedule of the same kind, method, payload and expression that is there
+                already. Default: yes for cron expressions, no for the others.
+            retry: How a run that raises is tried again. Default: ``Retry()``. The last error is logged.
+            tz: Time zone of the cron expression, like ``"Europe/Berlin"``. Default: UTC.
+
+        Raises:
+            ConfigurationError: there is no such method, time or time zone, or a date has no time zone.
+            TypeError: ``payload`` has no JSON form.
+        """
+        return self._bound.timers.add(callback, payload, idempotent=idempotent, retry=retry, when=when, tz=tz)
+
+    def schedule_every(
+        self,
+        seconds: float | timedelta,
+        callback: str | Callable[..., Any],
+        payload: Any = None,
+        *,
+        retry: Retry | None = None,
+    ) -> Schedule:
+        """Call a method again and again, the first time after ``seconds``. Asking for what is there already changes
+        nothing. Otherwise as :meth:`schedule`."""
+        return self._bound.timers.add(callback, payload, idempotent=None, retry=retry, every=seconds)
+
+    def cancel_schedule(self, id: str) -> bool:
+        """Forget a schedule; a run that has begun goes on. False when there is none of that id."""
+        return self._bound.timers.cancel(id)
+
+    def get_schedule(self, id: str) -> Schedule | None:
+        """One schedule; ``None`` when there is none of that id."""
+        return self._bound.timers.get(id)
+
+    def get_schedules(
+        self, *, kind: Kind | None = None, before: datetime | None = None, after: datetime | None = None
+    ) -> list[Schedule]:
+        """The schedules of that kind which are due from ``after`` on and before ``before``, in the order in which they
+        were made."""
+        return self._bound.timers.find(kind, before, after)
 
     @property
     def _bound(self) -> LiveAgent:

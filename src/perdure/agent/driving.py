@@ -162,10 +162,12 @@ class Driving:
         """
         transcript, services = self._room.transcript, self._room.services
         given = await call(messages, transcript.messages()) if callable(messages) else messages
+        new = as_messages(given, services.new_id)
+        await transcript.reach([message["id"] for message in new], parent)
         if parent is not None and parent not in transcript.known:
             raise BadRequest(f"There is no message {parent!r:.60} that the new one could follow.")
         operations: list[Operation] = []
-        for message in as_messages(given, services.new_id):
+        for message in new:
             if message["id"] not in transcript.known:
                 after = transcript.tip(None) if parent is None else parent
                 text = codec.encode_text(message)
@@ -178,6 +180,8 @@ class Driving:
         commit = services.write(operations)
         if not self._turns.streaming:
             self._room.show()
+        if self._turns.active is None:
+            transcript.shrink()
         await commit
 
 

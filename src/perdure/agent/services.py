@@ -65,3 +65,16 @@ class Services(Protocol):
     async def settled(self) -> None:
         """Wait until everything that was written so far is durable."""
         ...
+
+    def alarm(self, due_ms: int | None) -> None:
+        """Wake the agent for its timers at that time, also when it is not in memory then; ``None``: never. Replaces the
+        time that was given before."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after a while."""
+        ...
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call once everything that was sent before has left; never, when the agent is dropped before that."""
+        ...

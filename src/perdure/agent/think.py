@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -38,6 +37,13 @@ class Think(ChatHooks, Agent):
     """Whether the model's reasoning goes to clients and into the conversation."""
     message_metadata: Mapping[str, Any] | None = None
     """Metadata of every assistant message."""
+    truncation_step: float = 8
+    """Of old messages the model is shown long tool outputs and texts cut; this is by how many messages the old part
+    grows at once. ``math.inf`` shows everything whole (reference: engine §2.10)."""
+    hydration_byte_budget: float = 32 * 1024 * 1024
+    """Most bytes of the conversation that are held in memory and shown to the model: its newest messages, at least one.
+    ``math.inf``, or a number that makes no sense, for no limit. Clients are sent the newest of these that fit
+    ``Limits.window``."""
     store_messages: bool = False
     """Whether what is said goes into OpenTelemetry spans."""
     store_tools: bool = False
@@ -70,12 +76,22 @@ class Think(ChatHooks, Agent):
 
     @property
     def messages(self) -> Sequence[UIMessage]:
-        """The conversation so far: stored messages, oldest first. Do not change them."""
+        """The conversation so far, as clients are sent it: its newest stored messages, oldest first. For older ones
+        see :meth:`get_messages`. Do not change them."""
         return self._bound.chat.messages()
 
-    def get_messages(self) -> list[UIMessage]:
-        """The same as :attr:`messages`, as a copy."""
-        return copy.deepcopy(list(self.messages))
+    async def get_messages(self, *, before: str | None = None, limit: int | None = None) -> list[UIMessage]:
+        """Stored messages of the conversation, however old, oldest first. They are copies.
+
+        Args:
+            before: Id of a message: only those before it. Default: up to the newest.
+            limit: Most messages; the newest of them are given. Default: all.
+
+        Raises:
+            BadRequest: there is no message ``before``.
+            StorageError: the store cannot be read.
+        """
+        return await self._bound.chat.page(before, limit)
 
     @property
     def active_turn(self) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from perdure.agent.stopping import is_stopping
 from perdure.agent.turn_config import ToolCallContext, ToolCallDecision, ToolCallResult
 from perdure.chat.repair import INTERRUPTED
 from perdure.errors import ConfigurationError, InvalidToolInput, ToolError
@@ -62,7 +63,7 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
             output = await _decide(request, progress)
             span.returned(output)
     except (Exception, asyncio.CancelledError, SystemExit) as error:
-        if isinstance(error, asyncio.CancelledError) and _is_stopping():
+        if isinstance(error, asyncio.CancelledError) and is_stopping():
             progress.stopped()
             raise
         if isinstance(error, _NoDecision):
@@ -104,12 +105,6 @@ class _Progress:
 
 class _NoDecision(Exception):
     """``before_tool_call`` gave something that is no decision."""
-
-
-def _is_stopping() -> bool:
-    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _text_of(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from perdure.agent.answer import Answer
 from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
@@ -57,6 +58,8 @@ class Turns:
         self._handshake = room.handshake
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._leaving: dict[str, Turn] = {}
+        """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
@@ -115,6 +118,11 @@ class Turns:
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
         return request in self._open
+
+    @property
+    def answers(self) -> set[str]:
+        """Ids of the messages that open turns will write: clients know them, and may not use them for their own."""
+        return {turn.message_id for turn in self._open.values()}
 
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
@@ -278,13 +286,14 @@ class Turns:
 
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
-        del self._open[turn.id]
+        self._leaving[turn.id] = self._open.pop(turn.id)
         end = frames.ChunkFrames(turn.id, continuation=turn.continuation)
         if ending.error is None or ending.told:
             frame = end.terminal(ending.outcome, turn.origin_ids)
         else:
             frame = end.terminal_error(ending.error, turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
+        self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
             # Whoever came while the turn was being prepared is shown why nothing came of it.
@@ -303,7 +312,9 @@ class Turns:
         )
         try:
             await call(think.on_chat_response, response)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_stopping():
+                raise
             # The turn is over and stored: what the application makes of it changes nothing.
             logger.exception("on_chat_response failed for turn %s", turn.id)
 
@@ -328,6 +339,16 @@ class Turns:
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
+        else:
+            self._transcript.shrink()
+
+    def _told(self, turn: Turn) -> None:
+        del self._leaving[turn.id]
+
+    @property
+    def unfinished(self) -> list[Turn]:
+        """The turns whose end nobody was told, in the order in which they were accepted."""
+        return [*self._leaving.values(), *self._open.values()]
 
 
 def _status(ending: Ending) -> Any:

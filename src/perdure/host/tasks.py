@@ -28,6 +28,9 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
+    def __len__(self) -> int:
+        return len(self._tasks)
+
     async def close(self) -> None:
         """Cancel all tasks and wait for their end, but not for ever: code of users may refuse to be stopped."""
         loop = asyncio.get_running_loop()

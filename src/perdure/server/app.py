@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from perdure.agent.base import Agent
 from perdure.errors import ConfigurationError, PerdureError
-from perdure.host.bus import LocalBus
+from perdure.host.bus import Bus
+from perdure.host.engine import Engine
 from perdure.host.host import Host
-from perdure.host.placement import AlwaysMine
 from perdure.host.tasks import Tasks
 from perdure.models.registry import close_models
 from perdure.observability import Events, Subscriber
@@ -31,7 +31,6 @@ from perdure.server.origin import Gate
 from perdure.server.router import Route, Router, clean_prefix
 from perdure.server.sockets import Sockets
 from perdure.server.warmup import warm_up
-from perdure.storage.sqlite import SqliteStore
 
 __all__ = ["App"]
 
@@ -61,6 +60,8 @@ class App:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = None,
+        idle_seconds: float | None = 60.0,
+        engine: Engine | None = None,
     ) -> None:
         """An app with these agent classes.
 
@@ -80,15 +81,23 @@ class App:
             allowed_hosts: Host names by which the server is reached, beside this machine's own; ``"*"`` for any.
             allowed_origins: Origins of pages from elsewhere that may connect; ``"*"`` for any.
             limits: Bounds on what clients may take. Default: ``Limits()``.
+            idle_seconds: After how many seconds without work an agent leaves memory (up to a half later). Its
+                connections stay open, and the next thing that happens to it brings it back. ``None``: never.
+            engine: Internal, for tests: what to run on.
 
         Raises:
-            ConfigurationError: no classes, two that have the same name in URLs, or an unusable ``prefix``.
+            ConfigurationError: no classes, two that have the same name in URLs, an unusable ``prefix``, or
+                ``idle_seconds`` is not positive.
         """
         self.agents = _by_path(agents)
         self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
         self.limits = limits or Limits()
         self.allowed_hosts = list(allowed_hosts)
         self.allowed_origins = list(allowed_origins)
+        if idle_seconds is not None and not idle_seconds > 0:
+            raise ConfigurationError(f"App(idle_seconds={idle_seconds!r}): it must be more than 0, or None for never.")
+        self._idle_seconds = idle_seconds
+        self._engine = engine or Engine()
         self.events = Events() if on_event is None else Events(on_event)
         self._router = Router(self.agents, clean_prefix(prefix), route)
         self._cors = Cors(cors)
@@ -164,9 +173,19 @@ class App:
 
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[_Edge]:
-        store = await SqliteStore.open(self.data)
-        bus, tasks = LocalBus(), Tasks()
-        host = Host(self.agents, store, bus, AlwaysMine(store.epoch), self.events)
+        engine, tasks = self._engine, Tasks()
+        store, bus = await engine.open_store(self.data), engine.make_bus()
+        host = Host(
+            self.agents,
+            store,
+            bus,
+            engine.placement(store),
+            events=self.events,
+            window=self.limits.window,
+            clock=engine.clock,
+            idle_seconds=self._idle_seconds,
+        )
+        host.start()
         tasks.spawn(warm_up(self.agents.values()), "warm up")
         edge = self._make_edge(bus, host, tasks)
         try:
@@ -178,7 +197,7 @@ class App:
             await close_models()
             await store.close()
 
-    def _make_edge(self, bus: LocalBus, host: Host, tasks: Tasks) -> _Edge:
+    def _make_edge(self, bus: Bus, host: Host, tasks: Tasks) -> _Edge:
         connecting, requesting = self._hooks
         gate = Gate(self.allowed_hosts, self.allowed_origins)
         readable = Gate(self.allowed_hosts, [*self.allowed_origins, *self._cors.origins])
