@@ -45,7 +45,7 @@ def talking(model: ScriptedModel, talk: Any, **fields: Any) -> type[Think]:
     return agent(model, talk=callable(talk), **fields)
 
 
-@requirement("engine:17", "fault:MT-04")
+@requirement("fault:MT-04")
 async def test_a_chat_streams_to_its_caller_and_to_every_open_page(serve: Serve) -> None:
     heard = Heard()
 

@@ -131,6 +131,7 @@ async def test_a_signal_stops_the_turn_and_the_messages_are_stored(serve: Serve,
     )
     assert len(model.requests) == 1
     assert (await tab.done(results[0].request_id))["outcome"] == ("completed" if when == "too late" else "aborted")
+    assert not [task for task in asyncio.all_tasks() if "_watch" in repr(task.get_coro())]
 
 
 @pytest.mark.parametrize("how", ["timeout", "cancel"])

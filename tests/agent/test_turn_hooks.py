@@ -211,7 +211,8 @@ async def test_tools_and_messages_of_one_turn_are_the_models_for_that_turn(serve
     await tab.ask("r2", *(await server.stored()), user_message("More"))
     await tab.done("r2")
     assert [request.tools for request in model.requests] == [["sub"], ["sub"], ["add"]]
-    assert said(model.requests[0].messages) == ["Only this"]
+    assert [said(request.messages) for request in model.requests[:2]] == [["Only this"], ["Only this", ""]]
+    assert tool_parts(dict(model.requests[1].messages[1]))[0]["output"] == 2
     assert said(await server.stored()) == ["Hi", "2.", "More", "Next."]
 
 

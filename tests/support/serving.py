@@ -120,9 +120,9 @@ async def serving(
         limits=limits,
         allowed_hosts=hosts,
         allowed_origins=origins,
+        on_event=on_event,
         idle_seconds=idle_seconds,
         engine=engine or default_engine(),
-        on_event=on_event,
     )
     async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
