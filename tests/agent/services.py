@@ -98,6 +98,14 @@ class RecordingServices:
     def new_id(self) -> str:
         return f"id-{next(self._ids)}"
 
+    def alarm(self, due_ms: int | None) -> None: ...
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def then(self, call: Callable[[], None]) -> None:
+        call()
+
     async def settled(self) -> None:
         if self.commits:
             await asyncio.shield(self.commits[-1])
