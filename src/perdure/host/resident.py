@@ -135,8 +135,9 @@ class Resident:
 
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        await asyncio.gather(self.calls.close(), self._tasks.close())
         self._timers.close()
+        await asyncio.gather(self.calls.close(), self._tasks.close())
+        self._timers.close()  # again: what was running may have asked for calls as it ended
         self._outbox.close()
         self._gone = True
         # Closed before it began to wake: whoever waits for the agent is told that it will not come.
