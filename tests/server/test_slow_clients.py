@@ -127,8 +127,9 @@ async def test_a_connection_that_the_agent_closes_ends_although_it_takes_nothing
         tab = await server.tab(agent="loud")
         await tab.opened()
         silent = await silent_client(server.port)
-        while await shout(tab, 1) == 1:
-            pass
+        number = 0
+        while await shout(tab, number) == 1:
+            number += 1
         await tab.send({"type": "rpc", "id": "h", "method": "hangUp", "args": []})
         async with asyncio.timeout(10):
             await lost.get()

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from perdure import App, Limits, Think
+from perdure.server.transport import WebSocketProtocol
 from tests.support.tabs import PATIENCE, Tab
 
 __all__ = ["Serving", "serving", "serving_app"]
@@ -105,7 +106,7 @@ async def serving(
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
     """
     app = App(*agents, data=data, limits=limits, allowed_hosts=hosts, allowed_origins=origins)
-    async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
+    async with serving_app(app, ws=WebSocketProtocol, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
 
 
@@ -116,6 +117,7 @@ async def serving_app(
     ws: Any = "websockets-sansio",
     max_size: int = 2**30,
     send_buffer: int | None = None,
+    compress: bool = False,
 ) -> AsyncGenerator[Serving]:
     """Serve any ASGI app.
 
@@ -124,13 +126,14 @@ async def serving_app(
         ws: uvicorn's WebSocket protocol, by name or as a class.
         max_size: Largest frame that the server takes, in bytes.
         send_buffer: Bytes that the system buffers for each connection.
+        compress: Whether frames may be compressed.
     """
     config = uvicorn.Config(
         app,
         port=0,
         ws=ws,
         ws_max_size=max_size,
-        ws_per_message_deflate=False,
+        ws_per_message_deflate=compress,
         log_config=None,
         log_level="error",
     )
