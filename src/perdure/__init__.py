@@ -21,8 +21,13 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
+from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.family import SubAgentInfo
+from perdure.agent.refusal import Refuse
+from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
+from perdure.agent.schedules import Schedule
 from perdure.agent.think import Think
 from perdure.agent.turn_config import (
     ChatErrorContext,
@@ -41,6 +46,7 @@ from perdure.agent.turn_config import (
     substitute,
 )
 from perdure.errors import (
+    AgentStopped,
     BadRequest,
     ConfigurationError,
     Fenced,
@@ -63,16 +69,17 @@ from perdure.errors import (
 from perdure.models.contract import ChatModel, Finish, HistoryMessage, ModelRequest, ToolSpec, Usage
 from perdure.models.registry import default_model, openai_compatible
 from perdure.observability import Event
-from perdure.server.admission import Refuse
 from perdure.server.app import App
 from perdure.server.limits import Limits
 from perdure.server.requests import IncomingRequest
-from perdure.tools import Tool, ToolContext, tool
+from perdure.tools import Media, Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
+    "AgentStopped",
     "App",
     "BadRequest",
+    "ChatCallbacks",
     "ChatErrorContext",
     "ChatModel",
     "ChatResponse",
@@ -86,6 +93,7 @@ __all__ = [
     "IncomingRequest",
     "InvalidToolInput",
     "Limits",
+    "Media",
     "MissingExtra",
     "ModelError",
     "ModelRejected",
@@ -97,11 +105,14 @@ __all__ = [
     "ReadonlyConnection",
     "Refuse",
     "ReplyStream",
+    "Retry",
+    "Schedule",
     "StepConfig",
     "StepContext",
     "StepResult",
     "StorageError",
     "StorageInUse",
+    "SubAgentInfo",
     "Think",
     "Tool",
     "ToolCallContext",

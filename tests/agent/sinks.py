@@ -1,6 +1,7 @@
 """A sink that records what it is told, and jobs for the loop."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,15 +53,20 @@ class Recorder:
             await self._changed.wait()
 
 
-def job(model: ChatModel, *tools: Tool, max_steps: int = 10, system: str = "Be brief.", agent: Any = None) -> Job:
+def job(
+    model: ChatModel, *tools: Tool, max_steps: int = 10, system: str = "Be brief.", agent: Any = None, **options: Any
+) -> Job:
     """A job that answers one user message."""
+    ids = itertools.count(1)
     question: Sequence[HistoryMessage] = [
         HistoryMessage.of({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]})
     ]
     return Job(
-        agent=agent,
-        turn_id="R1",
         plan=Plan(model=model, system=system, tools=merge(tools), settings={}),
         history=question,
+        new_id=lambda: f"new-{next(ids)}",
         max_steps=max_steps,
+        agent=agent,
+        turn_id="R1",
+        **options,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from perdure.agent.room import Room as ConversationRoom
 from perdure.agent.stream import SEGMENT
 from perdure.agent.turn import Turn
 from perdure.chat.handshake import Handshake, Idle
+from perdure.session.archive import Archive
 from perdure.session.transcript import Transcript
 from tests.agent.services import RecordingServices
 from tests.requirements import requirement
@@ -39,7 +40,8 @@ class Room:
             origin_ids=["u1"],
             generation=0,
         )
-        room = ConversationRoom(Think(), self.services, Transcript(), self.handshake)
+        transcript = Transcript(Archive(cast("Any", None), "agent/room", self.services.settled))
+        room = ConversationRoom(Think(), self.services, transcript, self.handshake)
         self.answer = Answer(self.turn, room)
 
     def chunks(self, peer: int) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ async def test_the_class_says_what_a_turn_runs_with() -> None:
             return [add]
 
     agent = Agent()
-    job = await prepare(agent, turn(), HISTORY)
+    job = await prepare(agent, turn(), HISTORY, str)
     assert (job.plan.model, job.plan.system, list(job.plan.tools), job.max_steps) == (MODEL, "Be brief.", ["add"], 3)
     assert (job.agent, job.turn_id, job.history) == (agent, "R1", HISTORY)
 
@@ -45,7 +45,7 @@ async def test_what_the_class_leaves_out_has_a_default() -> None:
     class Agent(Think):
         model = MODEL
 
-    job = await prepare(Agent(), turn(), [])
+    job = await prepare(Agent(), turn(), [], str)
     assert (job.plan.system, dict(job.plan.tools), job.max_steps) == ("You are a helpful assistant.", {}, 10)
 
 
@@ -60,7 +60,7 @@ async def test_methods_may_be_asynchronous() -> None:
         async def get_tools(self) -> Mapping[str, Tool]:
             return {"plus": add}
 
-    job = await prepare(Agent(), turn(), [])
+    job = await prepare(Agent(), turn(), [], str)
     assert (job.plan.model, job.plan.system, list(job.plan.tools)) == (MODEL, "Be brief.", ["plus"])
 
 
@@ -74,7 +74,7 @@ async def test_methods_are_asked_anew_for_each_turn() -> None:
             return f"Turn {self.asked}."
 
     agent = Agent()
-    assert [(await prepare(agent, turn(), [])).plan.system for _ in range(2)] == ["Turn 1.", "Turn 2."]
+    assert [(await prepare(agent, turn(), [], str)).plan.system for _ in range(2)] == ["Turn 1.", "Turn 2."]
 
 
 async def test_a_class_without_a_model_is_told_how_to_get_one() -> None:
@@ -82,7 +82,7 @@ async def test_a_class_without_a_model_is_told_how_to_get_one() -> None:
         pass
 
     with pytest.raises(ConfigurationError, match=r"Assistant has no model\. Set model = "):
-        await prepare(Assistant(), turn(), [])
+        await prepare(Assistant(), turn(), [], str)
 
 
 async def test_what_a_method_raises_comes_out() -> None:
@@ -93,4 +93,4 @@ async def test_what_a_method_raises_comes_out() -> None:
             raise LookupError("no database")
 
     with pytest.raises(LookupError, match="no database"):
-        await prepare(Agent(), turn(), [])
+        await prepare(Agent(), turn(), [], str)

@@ -294,12 +294,12 @@ async def test_a_model_that_fails_leaves_what_it_said(error: Exception) -> None:
 async def test_a_model_that_ends_without_saying_how_broke_off() -> None:
     class Silent(ScriptedModel):
         async def stream(self, request: Any) -> Any:
-            yield {"type": "text-start", "id": "0"}
+            yield {"type": "text-delta", "id": "0", "delta": "Hel"}
 
     sink = Recorder()
     with pytest.raises(ModelUnreachable, match="silent broke off"):
         await run_steps(job(Silent([], name="silent")), sink)
-    assert sink.types == ["start-step", "text-start"]
+    assert sink.types == ["start-step", "text-start", "text-delta"]
 
 
 async def test_nothing_that_a_model_says_after_its_finish_counts() -> None:

@@ -14,7 +14,7 @@ from perdure.agent.wake import wake
 from perdure.chat.recovery import INTERRUPTED_TURN
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol.client_frames import RpcRequest, StateUpdate, parse
-from perdure.session.transcript import Transcript
+from perdure.session.tree import Tree
 from perdure.storage.contract import (
     ClearConversation,
     CloseTurn,
@@ -40,7 +40,7 @@ class Past:
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
-        self.transcript = Transcript()
+        self.transcript = Tree()
 
     async def write(self, operations: Sequence[Operation]) -> None:
         await self.store.write("a", self.store.epoch, operations)

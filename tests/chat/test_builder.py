@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from perdure.chat.builder import MessageBuilder
 from perdure.protocol.messages import SETTLED, is_tool_part
 from tests.chat.chunks import Chunk, any_chunks, build, called, said
 
@@ -287,6 +288,55 @@ def test_a_reset_drops_the_parts_of_the_step_and_nothing_before_it() -> None:
 def test_a_reset_loses_nothing_of_what_was_open_before_the_step() -> None:
     builder = build(*said("before")[:-1], START_STEP, *said("gone", id="1"), RESET_STEP)
     assert builder.parts == [{"type": "text", "text": "before", "state": "done"}, STEP]
+
+
+# ── going on with a message ─────────────────────────────────────────
+
+
+def test_a_builder_goes_on_with_a_message_and_leaves_the_message_itself_alone() -> None:
+    message: Any = build(START_STEP, *called("add", "c1", {}), *said("Hel")[:-1]).message()
+    message["metadata"] = {"a": 1}
+    before = copy.deepcopy(message)
+    builder = MessageBuilder.going_on(message)
+    assert not builder.changed
+    assert builder.open_calls() == ["c1"]
+    builder.apply({"type": "start", "messageMetadata": {"b": 2}})
+    builder.apply({"type": "tool-output-available", "toolCallId": "c1", "output": 3})
+    for chunk in (START_STEP, *said("lo")):
+        builder.apply(chunk)
+    assert message == before
+    assert builder.message() == {
+        "id": "m",
+        "role": "assistant",
+        "parts": [
+            STEP,
+            tool("output-available", input={}, output=3),
+            {"type": "text", "text": "Hel", "state": "done"},
+            STEP,
+            {"type": "text", "text": "lo", "state": "done"},
+        ],
+        "metadata": {"a": 1, "b": 2},
+    }
+
+
+@pytest.mark.parametrize("kind", ["start", "start-step", "finish-step", "finish", "message-metadata"])
+def test_marks_alone_change_nothing_that_is_worth_storing(kind: str) -> None:
+    builder = MessageBuilder.going_on({"id": "m", "role": "assistant", "parts": [{"type": "text", "text": "Hi"}]})
+    builder.apply({"type": kind})
+    assert not builder.changed
+    builder.apply(said("x")[0])
+    assert builder.changed
+
+
+def test_a_reset_after_a_message_was_taken_up_drops_nothing_of_it() -> None:
+    message: Any = build(START_STEP, *said("Hi")).message()
+    builder = MessageBuilder.going_on(message)
+    for chunk in (START_STEP, *said("gone"), RESET_STEP):
+        builder.apply(chunk)
+    assert builder.parts == [*message["parts"], STEP]
+    early = MessageBuilder.going_on(message)
+    early.apply(RESET_STEP)
+    assert early.parts == message["parts"], "also when no step has begun"
 
 
 # ── any sequence ────────────────────────────────────────────────────

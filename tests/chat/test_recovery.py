@@ -41,6 +41,17 @@ def test_there_is_nothing_to_keep_of_an_answer_that_said_nothing(chunks: list[Ch
     assert rebuild("m", chunks) is None
 
 
+def test_a_continuation_that_broke_off_keeps_the_message_that_it_went_on_with() -> None:
+    message = rebuild("m", [*START, *said("Hi")])
+    assert message is not None
+    extended = rebuild("other", [{"type": "start"}, {"type": "start-step"}, *said("lo")[:-1]], message)
+    assert extended is not None
+    assert extended["id"] == "a1"
+    assert [part.get("text") for part in extended["parts"]] == [None, "Hi", None, "lo"]
+    assert len(message["parts"]) == 2
+    assert rebuild("other", [{"type": "start"}, {"type": "start-step"}], message) is None, "nothing came of it"
+
+
 def test_an_answer_whose_beginning_is_lost_has_the_id_that_was_noted_for_it() -> None:
     message = rebuild("m", said("Hi"))
     assert message is not None

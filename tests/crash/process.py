@@ -28,6 +28,7 @@ class Process:
 
     def __init__(self, running: asyncio.subprocess.Process, errors: Path) -> None:
         self.port = 0
+        self.expects_traceback = False
         self._running = running
         self._errors = errors
         self._open = contextlib.AsyncExitStack()

@@ -88,6 +88,7 @@ async def test_a_second_server_on_the_folder_says_why_it_does_not_start(start: S
 async def test_a_tool_that_wants_to_end_the_process_ends_its_call_only(start: Start, asked) -> None:
     server = await start()
     tab = await server.tab()
+    server.expects_traceback = True  # of the tool, in a warning
     await tab.ask("r1", "tool leaves")
     assert (await tab.done("r1"))["outcome"] in {"completed", "error"}
     await check_goes_on(server, tab, asked)

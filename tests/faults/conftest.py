@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import pytest
 
-import perdure.server.app
+from perdure.host.engine import Engine
 from tests.support.fixtures import log, serve
 from tests.support.stores import TroubledStore
 
@@ -16,6 +17,7 @@ __all__ = ["log", "serve"]
 @pytest.fixture
 def stores(monkeypatch: pytest.MonkeyPatch) -> Callable[[], TroubledStore]:
     """The store that was opened last; servers started from now on use such stores."""
-    monkeypatch.setattr(perdure.server.app, "SqliteStore", TroubledStore)
+    serving = importlib.import_module("tests.support.serving")
+    monkeypatch.setattr(serving, "default_engine", lambda: Engine(open_store=TroubledStore.open))
     monkeypatch.setattr(TroubledStore, "opened", [])
     return lambda: TroubledStore.opened[-1]

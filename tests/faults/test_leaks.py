@@ -92,7 +92,7 @@ async def test_requests_that_are_refused_or_repeated_leave_nothing(serve: Serve)
     await tab.ask("r1", "Hi")
     await tab.done("r1")
     before = alive(Turn, dict, list)
-    for number in range(300):
+    for number in range(200):
         await tab.ack(f"unknown-{number}")
         await tab.cancel(f"unknown-{number}")
         await tab.send({"type": f"unknown-{number}"})

@@ -25,10 +25,17 @@ def never(operations: Sequence[Operation]) -> bool:
     return False
 
 
-async def dropped(*tabs: Tab) -> None:
+async def dropped(*tabs: Tab, request: str | None = None) -> None:
+    """All are disconnected; told before that, if there was a ``request``, that it failed."""
     for tab in tabs:
         code, reason = await tab.ended()
-        assert (code, reason) == (1011, "The agent could not be served. See the server's log.")
+        assert (code, reason) == (
+            1011,
+            "The agent's data could not be stored or read. Reconnect to see what is kept.",
+        )
+        ends = [frame for frame in tab.frames if frame.get("done") and frame["id"] == request]
+        assert [frame.get("error") for frame in ends] == ([] if request is None else [True])
+        assert all("could not store the conversation" in frame["body"] for frame in ends)
 
 
 async def test_nothing_is_shown_before_it_is_durable(serve: Serve, stores: Stores) -> None:
@@ -71,8 +78,8 @@ async def test_a_request_that_cannot_be_kept_drops_the_agent_and_leaves_nothing(
     stored = await server.stored()
     stores().breaks = holds(OpenTurn)
     await tab.ask("r2", *stored, user_message("Second"))
-    await dropped(tab, other)
-    assert other.of("r2") == []
+    await dropped(tab, other, request="r2")
+    assert len(other.of("r2")) == 1
     stores().breaks = never
 
     assert await server.stored() == stored
@@ -108,7 +115,7 @@ async def test_two_requests_of_which_the_first_cannot_be_kept_are_both_gone(
     stores().breaks = first_only
     bodies = [json.dumps({"messages": [user_message(text)]}) for text in ("First", "Second")]
     await tab.send_together(*(chat_request(f"r{number}", body) for number, body in enumerate(bodies)))
-    await dropped(tab)
+    await dropped(tab, request="r0")
     assert await server.stored() == []
     await log_of_one_failure(log)
 
@@ -120,8 +127,7 @@ async def test_an_answer_that_cannot_be_kept_is_not_called_done(serve: Serve, st
     question = user_message("First")
     stores().breaks = holds(CloseTurn)
     await tab.ask("r1", question)
-    await dropped(tab, other)
-    assert not [frame for frame in [*tab.of("r1"), *other.of("r1")] if frame.get("done")]
+    await dropped(tab, other, request="r1")
     stores().breaks = never
 
     messages = await server.stored()
@@ -143,7 +149,7 @@ async def test_a_checkpoint_that_cannot_be_kept_ends_the_turn_and_the_agent_come
     tab, other = await server.tab(), await server.tab()
     stores().breaks = holds(AppendChunks)
     await tab.ask("r1", "First")
-    await dropped(tab, other)
+    await dropped(tab, other, request="r1")
     stores().breaks = never
     gate.open()
     back = await server.tab()
@@ -178,7 +184,7 @@ async def test_a_turn_that_outlives_its_dropped_agent_writes_nothing_any_more(
     tab = await server.tab()
     stores().breaks = holds(AppendChunks)
     await tab.ask("r1", "First")
-    await dropped(tab)
+    await dropped(tab, request="r1")
     stores().breaks = never
     back = await server.tab()
     await back.opened()
@@ -207,7 +213,7 @@ async def test_an_agent_that_cannot_be_kept_does_not_take_others_along(
     await gate.reached()
     stores().breaks = holds(AppendMessage)
     await bad.ask("r2", "Hi")
-    await dropped(bad)
+    await dropped(bad, request="r2")
     stores().breaks = never
     gate.open()
     assert (await good.done("r1"))["outcome"] == "completed"

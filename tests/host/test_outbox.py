@@ -125,6 +125,21 @@ async def test_a_write_that_was_done_before_holds_nothing_up_for_long(box: Box) 
     assert box.frames == ["a"]
 
 
+async def test_a_call_is_made_in_its_place_among_the_frames(box: Box) -> None:
+    box.outbox.then(lambda: box.sent.append(((), "at once")))
+    commit = box.hold()
+    box.send("a")
+    box.outbox.then(lambda: box.sent.append(((), "call")))
+    box.send("b")
+    assert box.frames == ["at once"]
+    commit.set_result(None)
+    await turn()
+    assert box.frames == ["at once", "a", "call", "b"]
+    box.outbox.close()
+    box.outbox.then(lambda: box.sent.append(((), "never")))
+    assert "never" not in box.frames
+
+
 # ── failures ────────────────────────────────────────────────────────
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.protocol.client_frames import (
+    MAX_NESTING,
     Ack,
     Cancel,
     ChatInit,
@@ -15,6 +16,8 @@ from perdure.protocol.client_frames import (
     Clear,
     ClientFrame,
     Probe,
+    RpcRequest,
+    StateUpdate,
     Unusable,
     Upload,
     parse,
@@ -27,6 +30,7 @@ CLEAR = "cf_agent_chat_clear"
 PROBE = "cf_agent_stream_resume_request"
 ACK = "cf_agent_stream_resume_ack"
 UPLOAD = "cf_agent_chat_messages"
+STATE = "cf_agent_state"
 KINDS = [CHAT, CANCEL, CLEAR, PROBE, ACK, UPLOAD]
 
 
@@ -44,6 +48,9 @@ KINDS = [CHAT, CANCEL, CLEAR, PROBE, ACK, UPLOAD]
         ({"type": PROBE, "probeId": None}, Probe(None)),
         ({"type": ACK, "id": "R1"}, Ack("R1")),
         ({"type": UPLOAD, "messages": [{"id": "u1"}]}, Upload()),
+        ({"type": STATE, "state": {"a": [1, None]}}, StateUpdate({"a": [1, None]})),
+        ({"type": STATE, "state": None}, StateUpdate(None)),
+        ({"type": "rpc", "id": "C1", "method": "add", "args": [1, {}]}, RpcRequest("C1", "add", [1, {}])),
     ],
 )
 def test_each_kind_of_frame_is_read(frame: dict[str, Any], parsed: ClientFrame) -> None:
@@ -132,6 +139,39 @@ def test_a_depth_bomb_is_unusable(kind: str) -> None:
         assert isinstance(
             parse(f'{{"type":"{kind}","id":"R1","init":{{"method":"POST","body":""}},"x":{bomb}}}'), Unusable
         )
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"type": STATE},
+        {"type": STATE, "State": 1},
+        {"type": "rpc", "id": "C1", "method": "add"},
+        {"type": "rpc", "id": "C1", "method": "add", "args": None},
+        {"type": "rpc", "id": "C1", "method": "add", "args": {}},
+        {"type": "rpc", "method": "add", "args": []},
+        {"type": "rpc", "id": 5, "method": "add", "args": []},
+        {"type": "rpc", "id": "C1", "args": []},
+    ],
+)
+def test_what_is_no_state_and_no_call_is_left_to_the_application(frame: dict[str, Any]) -> None:
+    parsed = parse(json.dumps(frame))
+    assert isinstance(parsed, Unusable)
+    assert (parsed.foreign, parsed.request_id) == (True, None)
+
+
+def test_frames_of_other_types_are_left_to_the_application_and_malformed_chat_frames_are_not() -> None:
+    foreign = [parse(text) for text in ("hello", "[1]", "{}", '{"type":"mine"}')]
+    own = [parse(json.dumps({"type": kind})) for kind in (CHAT, CANCEL, ACK)]
+    assert all(isinstance(frame, Unusable) and frame.foreign for frame in foreign)
+    assert all(isinstance(frame, Unusable) and not frame.foreign for frame in own)
+
+
+def test_a_state_and_the_arguments_of_a_call_may_nest_so_deep_and_no_deeper() -> None:
+    for text in ('{"type":"cf_agent_state","state":%s}', '{"type":"rpc","id":"C1","method":"add","args":[%s]}'):
+        assert not isinstance(parse(text % ("[" * MAX_NESTING + "]" * MAX_NESTING)), Unusable)
+        for depth in (MAX_NESTING + 1, 900):
+            assert isinstance(parse(text % ("[" * depth + "]" * depth)), Unusable)
 
 
 _fields = {"id": json_values(3), "init": json_values(3) | json_objects(), "probeId": json_values(2)}

@@ -29,6 +29,21 @@ def stream(*, continuation: bool = False) -> ChunkFrames:
             {"type": "cf_agent_identity", "name": "alice%20b", "agent": "my-agent"},
         ),
         (
+            frames.identity("room", "a", state_follows=True),
+            {"type": "cf_agent_identity", "name": "room", "agent": "a", "stateFollows": True},
+        ),
+        (frames.state('{"a":[1,null]}'), {"type": "cf_agent_state", "state": {"a": [1, None]}}),
+        (frames.state("null"), {"type": "cf_agent_state", "state": None}),
+        (frames.state_error("no"), {"type": "cf_agent_state_error", "error": "no"}),
+        (frames.rpc_result("C1", "3"), {"type": "rpc", "id": "C1", "success": True, "done": True, "result": 3}),
+        (frames.rpc_result("C1", "null"), {"type": "rpc", "id": "C1", "success": True, "done": True, "result": None}),
+        (frames.rpc_result("C1", None), {"type": "rpc", "id": "C1", "success": True, "done": True}),
+        (
+            frames.rpc_result("C1", "3", done=False),
+            {"type": "rpc", "id": "C1", "success": True, "done": False, "result": 3},
+        ),
+        (frames.rpc_error("C1", "no"), {"type": "rpc", "id": "C1", "success": False, "error": "no"}),
+        (
             frames.mcp_servers(),
             {"type": "cf_agent_mcp_servers", "mcp": {"servers": {}, "tools": [], "prompts": [], "resources": []}},
         ),
@@ -159,6 +174,8 @@ def test_ids_names_and_error_texts_survive(text: str) -> None:
     assert json.loads(made.terminal_error(text, [text]))["messageIds"] == [text]
     assert json.loads(frames.identity(text, "a"))["name"] == text
     assert json.loads(frames.resuming("R1", text))["probeId"] == text
+    assert json.loads(frames.rpc_result(text, None))["id"] == text
+    assert json.loads(frames.rpc_error("C1", text))["error"] == text
 
 
 def test_a_broken_emoji_makes_no_broken_frame() -> None:

@@ -229,6 +229,9 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "OpenAI item ids and encrypted reasoning are taken out; an empty reasoning part goes unless it has "
             "metadata.",
+            divergence="Taken out are `itemId` and `reasoningEncryptedContent`, as the original's SDK names them. "
+            "What the bridge to providers keeps under names of its own (`id`, `signature`, `details`) stays: without "
+            "it a reasoning model could not be sent its reasoning back.",
         ),
         R(
             "59",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure import tool
+from perdure import Limits, tool
 from perdure.testing import Gate, ScriptedModel, call, pause, say, strict_provider_errors
 from tests.requirements import requirement
 from tests.support import Serve, agent, chat_request, chunks_of, user_message
@@ -13,6 +13,9 @@ from tests.support import Serve, agent, chat_request, chunks_of, user_message
 pytestmark = pytest.mark.anyio
 
 MB = 1_000_000
+
+WIDE = Limits(window=32 * MB, frame=96 * MB)
+"""So much is sent that no test here is about a window; ``test_history_windows`` is."""
 
 
 @requirement("protocol:56")
@@ -130,7 +133,7 @@ async def test_a_message_of_twenty_megabytes_is_stored_byte_for_byte(serve: Serv
         '{ "id":"u-big", "role":"user",\n "parts":[{"text":"' + "☃🌍é\\n" * 1_700_000 + '","type":"text"}], "x":1.50}'
     )
     assert len(text.encode()) > 18 * MB
-    server = await serve(agent(ScriptedModel([say("Long."), say("Next.")])))
+    server = await serve(agent(ScriptedModel([say("Long."), say("Next.")])), limits=WIDE)
     tab, other = await server.tab(), await server.tab()
     await tab.send(chat_request("r1", f'{{"messages":[{text}]}}'))
     assert (await tab.done("r1"))["outcome"] == "completed"
@@ -145,12 +148,12 @@ async def test_a_message_of_twenty_megabytes_is_stored_byte_for_byte(serve: Serv
     assert (await late.done("r2"))["outcome"] == "completed"
     await server.stop()
 
-    again = await serve(agent(ScriptedModel([])))
+    again = await serve(agent(ScriptedModel([])), limits=WIDE)
     assert (await again.get("/agents/agent/room/get-messages")).text.startswith(f"[{text},")
 
 
 async def test_a_conversation_that_is_larger_than_the_backlog_can_still_be_opened(serve: Serve) -> None:
-    server = await serve(agent(ScriptedModel([say("One."), say("Two.")])))
+    server = await serve(agent(ScriptedModel([say("One."), say("Two.")])), limits=WIDE)
     tab = await server.tab()
     for number in (1, 2):
         await tab.ask(f"r{number}", user_message("x" * 10 * MB))
@@ -163,7 +166,7 @@ async def test_a_conversation_that_is_larger_than_the_backlog_can_still_be_opene
 @requirement("fault:PS-04")
 async def test_a_pasted_text_and_an_attachment_of_some_megabytes_are_stored_whole(serve: Serve) -> None:
     model = ScriptedModel([say("One."), say("Two."), say("Three.")])
-    server = await serve(agent(model))
+    server = await serve(agent(model), limits=WIDE)
     tab, other = await server.tab(), await server.tab()
     pasted = user_message("x" * 3 * MB)
     picture = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64," + "A" * 6 * MB}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Think
+from perdure import Agent
 from tests.support.serving import Serving, serving
 
 __all__ = ["ErrorLog", "Serve", "log", "serve"]
@@ -55,7 +55,7 @@ async def serve(tmp_path: Path, log: ErrorLog) -> AsyncGenerator[Serve]:
     """Starts servers that stop with the test."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def start(*agents: type[Think], data: Path = tmp_path, **options: Any) -> Serving:
+        async def start(*agents: type[Agent], data: Path = tmp_path, **options: Any) -> Serving:
             return await stack.enter_async_context(serving(*agents, data=data, **options))
 
         yield start

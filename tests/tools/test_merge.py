@@ -73,24 +73,18 @@ def test_two_tools_of_one_name_in_a_list_are_refused_and_both_named() -> None:
         merge([make(), Tool("add", description="", input_schema={}, execute=lambda value: value)])
 
 
-@pytest.mark.parametrize(
-    ("name", "suggestion"),
-    [("fs.read/file", "fs_read_file"), ("имя", "my_tool"), ("a" * 65, "a" * 64), ("", "my_tool"), ("a\nb", "a_b")],
-)
-def test_a_name_that_providers_refuse_is_refused_with_a_fix(name: str, suggestion: str) -> None:
-    with pytest.raises(ConfigurationError) as listed:
-        merge(source(name, says=""))
-    with pytest.raises(ConfigurationError) as keyed:
-        merge({name: source("fine", says="")[0]})
-
-    assert repr(name) in str(listed.value)
-    assert f"@tool(name={suggestion!r})" in str(listed.value)
-    assert f"@tool(name={suggestion!r})" in str(keyed.value)
-
-
-@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString", "a-b_C9", "x" * 64])
-def test_odd_but_allowed_names_are_ordinary(name: str) -> None:
+@pytest.mark.parametrize("name", ["fs.read/file", "имя", "a" * 65, "a\nb", "__proto__", "constructor", "a-b_C9"])
+def test_any_text_is_a_name(name: str) -> None:
     assert list(merge(source(name, says=""))) == [name]
+    assert merge({name: source("fine", says="")[0]}).specs[0].name == name
+
+
+@pytest.mark.parametrize("name", ["", 5, None])
+def test_a_name_that_is_none_is_refused(name: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"source.* is named .*: a name is a text"):
+        merge(source(name, says=""))
+    with pytest.raises(ConfigurationError, match="is named"):
+        merge({name: source("fine", says="")[0]})
 
 
 def test_something_else_than_a_tool_is_refused() -> None:

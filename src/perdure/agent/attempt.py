@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.agent.answer import Answer
@@ -12,17 +13,19 @@ from perdure.agent.hooks import call, overridden, prepare
 from perdure.agent.inputs import as_messages
 from perdure.agent.loop import run_steps
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import ChatErrorContext
 from perdure.chat.builder import MessageBuilder
 from perdure.errors import ModelError, PerdureError
 from perdure.models.contract import HistoryMessage
+from perdure.observability import emit
 from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import Operation
 
-__all__ = ["Ending", "attempt", "take_inputs"]
+__all__ = ["Ending", "attempt"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,22 +43,49 @@ class Ending:
     """Whether it was said in the stream already."""
 
 
-async def take_inputs(turn: Turn, room: Room) -> Ending | None:
+async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
+    """One try to answer. What was emitted when it is cancelled stays with the answer."""
+    try:
+        if (ending := await _take_inputs(turn, room)) is not None:
+            return ending
+        if turn.scope.cancel_called:
+            return Ending("aborted")  # stopped before it began: nothing is asked of anybody
+        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id)
+        answer.open(job.metadata)
+        await run_steps(job, answer)
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_stopping():
+            raise
+        # The application's own code runs in there: whatever it raises ends this turn and nothing else.
+        text = await _explain(error, turn, answer, room.think)
+        in_stream = answer.opened and isinstance(error, ModelError)
+        if in_stream:
+            answer.fail(text)
+        return Ending("error", text, told=in_stream)
+    return Ending("completed")
+
+
+async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
     """Add the messages that the server's own code gave the turn. An ending when there is nothing to answer."""
     transcript = room.transcript
-    if turn.inputs is None and not turn.continuation:
-        return None
     if turn.continuation:
         leaf = transcript.known.get(transcript.leaf or "")
-        if leaf is None or leaf.role != "assistant":
+        if leaf is None or leaf.message is None or leaf.role != "assistant":
             return Ending("skipped")
         turn.parent, turn.builder = leaf.parent, MessageBuilder.going_on(leaf.message.message)
+        return None
+    if turn.inputs is None:
         return None
     given: Any = turn.inputs
     if callable(given):
         given = await call(given, transcript.messages())
+        if turn.scope.cancel_called:
+            # Stopped, or the conversation cleared, while the application looked for messages.
+            return Ending("aborted")
     operations: list[Operation] = []
-    for message in as_messages(given, room.services.new_id):
+    messages = as_messages(given, room.services.new_id)
+    await transcript.reach([message["id"] for message in messages])
+    for message in messages:
         if message["id"] not in transcript.known:
             text = codec.encode_text(message)
             now = room.services.now_ms()
@@ -67,27 +97,24 @@ async def take_inputs(turn: Turn, room: Room) -> Ending | None:
     return None
 
 
-async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
-    """One try to answer."""
-    try:
-        job = await prepare(room.think, turn, _history(turn, room))
-        answer.open(job.metadata)
-        await run_steps(job, answer)
-    except Exception as error:
-        # The application's own code runs in there: whatever it raises ends this turn and nothing else.
-        text = await _explain(error, turn, answer, room.think)
-        in_stream = answer.opened and isinstance(error, ModelError)
-        if in_stream:
-            answer.fail(text)
-        return Ending("error", text, told=in_stream)
-    return Ending("completed")
+async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
+    """The conversation as the model is shown it. What is odd in it is put right once, for everybody."""
+    repairs = room.transcript.repair()
+    if repairs.operations:
+        calls = sorted({*repairs.settled, *repairs.normalised})
+        emit(
+            "chat:transcript:repaired",
+            requestId=turn.id,
+            removedToolCalls=len(repairs.settled),
+            normalizedInputs=len(repairs.normalised),
+            toolCallIds=calls,
+        )
+        room.services.write(repairs.operations)
+        room.show()
+    return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 
-def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
-    return room.transcript.history(turn.parent)
-
-
-async def _explain(error: Exception, turn: Turn, answer: Answer, think: Think) -> str:
+async def _explain(error: BaseException, turn: Turn, answer: Answer, think: Think) -> str:
     """The text that people are shown: the application's, else the error's own when that is safe to show."""
     if isinstance(error, PerdureError):
         logger.warning("Turn %s failed: %s", turn.id, error)
@@ -95,14 +122,14 @@ async def _explain(error: Exception, turn: Turn, answer: Answer, think: Think) -
     else:
         logger.error("Turn %s failed", turn.id, exc_info=error)
         text = INTERNAL_ERROR
-    if not overridden(think, Think.on_chat_error):
-        return text
     context = ChatErrorContext(
         request_id=turn.id, stage="stream" if answer.opened else "turn", continuation=turn.continuation
     )
     try:
+        if overridden(think, Think.classify_chat_error):
+            context = replace(context, classification=await call(think.classify_chat_error, error, context))
         shown = await call(think.on_chat_error, error, context)
     except Exception:
-        logger.exception("on_chat_error failed for turn %s", turn.id)
+        logger.exception("The hooks for errors failed for turn %s", turn.id)
         return text
     return text if shown is None else str(shown)

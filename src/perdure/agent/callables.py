@@ -5,7 +5,7 @@ Imports ``errors`` only.
 
 from __future__ import annotations
 
-import inspect
+import builtins
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
@@ -25,11 +25,14 @@ def callable() -> Callable[[F], F]: ...
 def callable(method: Any = None, /) -> Any:
     """Marks a method that clients may call: ``agent.call("rename", ["title"])`` or ``agent.stub.rename("title")``.
 
-    It answers to its own name and to its camelCase form. Arguments and result are JSON. A method that is an async
-    generator streams: each value that it yields goes to the client at once. One whose first parameter is annotated
-    :class:`~perdure.ReplyStream` streams through that, and can end with a last value.
+    It answers to its own name and to its camelCase form. Arguments and result are JSON; ``None`` is null, but for a
+    method that is annotated ``-> None``, which gives no value. What it raises is the client's error, text and all.
 
-    A subclass that overrides a marked method need not mark it again.
+    A method that is a generator, ``async`` or not, streams: each value that it yields goes to the client at once, and
+    when the client is gone it is closed. One whose first parameter is annotated :class:`~perdure.ReplyStream` streams
+    through that, and can end with a last value.
+
+    A subclass that overrides a marked method need not mark it again. ``@tool`` methods can be marked as well.
     """
 
     def mark(method: F) -> F:
@@ -59,9 +62,8 @@ def callables_of(kind: type[Any]) -> Mapping[str, str]:
 
 
 def _is_marked(kind: type[Any], name: str) -> bool:
-    if not inspect.isfunction(inspect.getattr_static(kind, name)):
-        return False
-    return any(getattr(base.__dict__.get(name), _MARK, False) for base in kind.__mro__)
+    marked = any(getattr(base.__dict__.get(name), _MARK, False) for base in kind.__mro__)
+    return marked and builtins.callable(getattr(kind, name, None))
 
 
 def camel_case(name: str) -> str:

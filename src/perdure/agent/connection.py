@@ -39,6 +39,8 @@ class Connection:
         """Whether it is sent identity, state and the list of MCP servers."""
         self.state: Any = None
         """For the application: gone when the connection is."""
+        self.closed = False
+        """Whether it is gone. What is sent to it then is dropped."""
         self._services = services
 
     def send(self, text: str) -> None:

@@ -1,15 +1,19 @@
 """The conversation of one agent: what each event leads to.
 
 Events come in synchronously and in order: a connection comes, sends a frame, goes. Deciding is left to the state
-machines of ``chat``; running turns, to ``turns``. No event awaits, so each happens at once for everybody.
+machines of ``chat``; running turns, to ``turns``. No event awaits between looking and acting, so each happens at once
+for everybody. A request that names messages which are not in memory is the only one that reads before it looks; what
+comes behind it waits in the ``lane``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
 
 from perdure.agent.driving import Driving
+from perdure.agent.lane import Lane
 from perdure.agent.room import Room
 from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
@@ -17,7 +21,7 @@ from perdure.agent.turn import Turn
 from perdure.agent.turns import Failure, Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
 from perdure.chat.reconcile import Changes, reconcile
-from perdure.errors import BadRequest
+from perdure.errors import BadRequest, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
@@ -54,17 +58,22 @@ class Conversation:
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
         self._room = Room(think, services, transcript, self._handshake)
         self._turns = Turns(self._room, failure, finished)
+        self._lane = Lane(services.spawn)
         self.driving = Driving(self._room, self._turns)
         """Turns and messages that the server's own code asks for."""
 
     # ── reading ─────────────────────────────────────────────────────
 
     def messages(self) -> list[UIMessage]:
-        """The stored messages of the active path. Shared: do not change them."""
+        """The newest stored messages of the active path, as clients are sent them. Shared: do not change them."""
         return self._transcript.messages()
 
+    async def page(self, before: str | None, limit: int | None) -> list[UIMessage]:
+        """Stored messages of the active path, however old, as copies (see :meth:`Transcript.page`)."""
+        return await self._transcript.page(before, limit)
+
     async def stored_messages(self) -> str:
-        """The same as a JSON list, once it is durable."""
+        """What :meth:`messages` gives, as a JSON list, once it is durable."""
         texts = self._transcript.texts()
         await self._services.settled()
         return f"[{','.join(texts)}]"
@@ -81,13 +90,18 @@ class Conversation:
 
     def disconnected(self, peer: PeerId) -> None:
         """A connection goes. Turns go on."""
-        self._handshake.closed(peer)
+        self._lane.enter(lambda: self._handshake.closed(peer))
 
     def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
         """A connection sends a frame."""
+        self._lane.enter(lambda: self._handle(peer, frame))
+
+    def _handle(
+        self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable
+    ) -> Coroutine[Any, Any, None] | None:
         match frame:
             case client_frames.ChatRequest():
-                self._request(peer, frame)
+                return self._request(peer, frame)
             case client_frames.Cancel(id=request):
                 self._turns.cancel(request)
             case client_frames.Clear():
@@ -101,6 +115,7 @@ class Conversation:
                 logger.debug("Ignored a conversation that a client uploaded: the server keeps the history.")
             case client_frames.Unusable(reason=reason, request_id=request):
                 self._refuse(peer, request, reason)
+        return None
 
     def _refuse(self, peer: PeerId, request: str | None, reason: str) -> None:
         if request is None:
@@ -138,19 +153,68 @@ class Conversation:
 
     # ── requests ────────────────────────────────────────────────────
 
-    def _request(self, peer: PeerId, frame: client_frames.ChatRequest) -> None:
+    def _request(self, peer: PeerId, frame: client_frames.ChatRequest) -> Coroutine[Any, Any, None] | None:
+        if self._turns.is_open(frame.id):
+            logger.info("Ignored a chat request that was delivered twice: %s", frame.id)
+            return None
         try:
             body = client_frames.parse_chat_body(frame.init)
-            changes = self._reconcile(body)
+            missing = self._missing(body)
+            if missing is not None:
+                return self._admit_after_reading(peer, frame.id, body, missing)
+            self._admit(peer, frame.id, body)
         except BadRequest as error:
-            self._send(peer, frames.terminal_error(frame.id, str(error)))
-            emit("chat:request:failed", requestId=frame.id, stage="parse", messagesPersisted=False, error=str(error))
-            return
+            self._fail(peer, frame.id, str(error), "parse")
+        return None
+
+    async def _admit_after_reading(
+        self, peer: PeerId, request: str, body: client_frames.ChatBody, missing: Coroutine[Any, Any, None] | None
+    ) -> None:
+        try:
+            while missing is not None:
+                await missing
+                missing = self._missing(body)
+            # Nothing is awaited between that look and this act.
+            self._admit(peer, request, body)
+        except BadRequest as error:
+            self._fail(peer, request, str(error), "parse")
+        except StorageError as error:
+            logger.error("The chat request %s could not be admitted: %s", request, error)
+            self._fail(peer, request, "The conversation could not be read.", "persist")
+        if self._turns.active is None:
+            self._transcript.shrink()
+
+    def _fail(self, peer: PeerId, request: str, text: str, stage: str) -> None:
+        """A request was not accepted."""
+        self._send(peer, frames.terminal_error(request, text))
+        emit("chat:request:failed", requestId=request, stage=stage, messagesPersisted=False, error=text)
+
+    def _missing(self, body: client_frames.ChatBody) -> Coroutine[Any, Any, None] | None:
+        """What must be read before it can be said what the request changes; ``None`` when all is in memory."""
+        transcript = self._transcript
+        if transcript.is_all_here or not body.messages:
+            return None
+        last = body.messages[-1].id
+        unknown = transcript.unknown([last, *(message.id for message in body.messages if message.role == "user")])
+        if unknown:
+            return transcript.recall(unknown)
+        parent = self._reconcile(body).parent
+        for identifier in (last, parent):
+            if identifier is not None and identifier in transcript.known and transcript.lacks(identifier):
+                return transcript.load(identifier)
+        return None
+
+    def _admit(self, peer: PeerId, request: str, body: client_frames.ChatBody) -> None:
+        """Decide and act, from what is in memory."""
+        changes = self._reconcile(body)
         outcome = self._without_question(body, changes)
         if outcome is not None:
             self._send(peer, frames.transcript(self._transcript.texts()))
-            self._send(peer, frames.terminal(frame.id, outcome, changes.origin_ids))
-        elif self._turns.accept(frame.id, changes, body.custom) and changes.append and (others := self._others(peer)):
+            self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
+            return
+        if not changes.append:
+            self._transcript.aim_at(changes.parent)
+        if self._turns.accept(request, changes, body.custom) and changes.append and (others := self._others(peer)):
             self._services.send(others, frames.transcript(self._transcript.texts()))
 
     def _reconcile(self, body: client_frames.ChatBody) -> Changes:
@@ -163,6 +227,8 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        if taken := self._turns.answers.intersection(message.id for message in changes.append):
+            raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
         return changes
 
     def _without_question(self, body: client_frames.ChatBody, changes: Changes) -> frames.Outcome | None:
@@ -188,6 +254,10 @@ class Conversation:
         """Stop every turn."""
         self._turns.cancel_all()
 
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        await self._turns.stop()
+
     def clear(self, sender: PeerId | None = None) -> None:
         """Forget the conversation and stop every turn. ``sender`` is not told."""
         skipped = self._turns.clear()
@@ -197,3 +267,13 @@ class Conversation:
         self._services.send(self._others(sender), frames.cleared())
         for turn in skipped:
             self._services.send(self._handshake.everyone, frames.terminal(turn.id, "skipped", turn.origin_ids))
+
+    # ── the host's side ─────────────────────────────────────────────
+
+    def reattached(self, peer: PeerId) -> None:
+        """A connection that stayed open while the agent was not in memory. It is told nothing."""
+        self._handshake.connected(peer)
+
+    def farewell(self, text: str) -> list[str]:
+        """The error frames of the turns that are not over, for when the agent is dropped from memory."""
+        return [frames.terminal_error(turn.id, text, turn.origin_ids) for turn in self._turns.unfinished]

@@ -7,18 +7,19 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Literal
 
+from perdure.agent.chat_callbacks import INTERRUPTED, callbacks_of
 from perdure.agent.hooks import call
 from perdure.agent.inputs import MessageInput, as_messages
 from perdure.agent.room import Room
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import TurnResult
 from perdure.agent.turns import Turns
-from perdure.errors import BadRequest, TurnFailed
+from perdure.errors import BadRequest
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
 from perdure.storage.contract import Operation
 
-__all__ = ["Driving", "raise_for"]
+__all__ = ["Driving"]
 
 
 class Driving:
@@ -41,65 +42,100 @@ class Driving:
         """Run a turn and wait for its end. Cancelling the wait, or setting ``signal``, stops the turn.
 
         Raises:
-            NestedTurn: called from inside a turn of this agent.
+            NestedTurn: called from inside a turn of this agent, or of one that its turn waits for.
             BadRequest: a message cannot be used.
         """
-        self._turns.refuse_nested(what)
+        self._turns.nesting.refuse(what)
         inputs = self._checked(inputs)
         turn = self._turns.submit(trigger, inputs=inputs, continuation=continuation, body=body)
         return await self._wait(turn, signal)
 
     async def stream(
-        self, inputs: MessageInput | Callable[..., Any], *, signal: asyncio.Event | None = None
+        self,
+        inputs: MessageInput | Callable[..., Any],
+        *,
+        signal: asyncio.Event | None = None,
+        what: str = "stream()",
+        accepted: Callable[[str], Any] | None = None,
     ) -> AsyncGenerator[Chunk | TurnResult]:
         """Run a turn; gives its chunks as they are made, and last how it ended. Leaving early stops the turn.
 
+        ``accepted`` is told its id first.
+
         Raises:
-            NestedTurn: called from inside a turn of this agent.
+            NestedTurn: called from inside a turn of this agent, or of one that its turn waits for.
             BadRequest: a message cannot be used.
         """
-        self._turns.refuse_nested("stream()")
+        self._turns.nesting.refuse(what)
         turn = self._turns.submit("rpc", inputs=self._checked(inputs))
         chunks: asyncio.Queue[Chunk | None] = asyncio.Queue()
         turn.listener = chunks.put_nowait
         assert turn.result is not None
         turn.result.add_done_callback(lambda _: chunks.put_nowait(None))
         async with self._stopped_with(turn, signal):
+            if accepted is not None:
+                await call(accepted, turn.id)
             while (chunk := await chunks.get()) is not None:
                 yield chunk
-            yield await turn.result
+            yield await _result_of(turn)
 
     async def chat(
         self,
         inputs: MessageInput | Callable[..., Any],
-        callback: Callable[[Chunk], Any] | None,
+        callback: Any,
         *,
         signal: asyncio.Event | None = None,
+        what: str = "chat()",
     ) -> TurnResult:
-        """Run a turn; ``callback`` is given its chunks. Gives how it ended.
+        """Run a turn; ``callback`` is told of it. Gives how it ended.
 
         Raises:
-            TurnFailed: it ended with an error.
+            TypeError: ``callback`` cannot be one.
+            TurnFailed: it ended with an error, and the callback does not take errors.
+            Exception: what the callback raises.
         """
-        async with contextlib.aclosing(self.stream(inputs, signal=signal)) as items:
+        callbacks = callbacks_of(callback)
+        turn = self.stream(inputs, signal=signal, what=what, accepted=callbacks.on_start)
+        async with contextlib.aclosing(turn) as items:
             async for item in items:
-                if isinstance(item, TurnResult):
-                    return raise_for(item)
-                if callback is not None:
-                    await call(callback, item)
+                if not isinstance(item, TurnResult):
+                    await call(callbacks.on_event, item)
+                    continue
+                match item.status:
+                    case "completed" | "skipped":
+                        await call(callbacks.on_done)
+                    case "error":
+                        await call(callbacks.on_error, item.error or "The turn failed.")
+                    case "interrupted":
+                        await call(callbacks.on_interrupted)
+                    case "aborted":
+                        pass
+                return item
         raise AssertionError("a stream ends with its result")
 
+    async def skip(self, callback: Any) -> TurnResult:
+        """What comes of a turn that has nothing to answer: the model is not asked, and nobody else is told.
+
+        Raises:
+            TypeError: ``callback`` cannot be one.
+            Exception: what the callback raises.
+        """
+        callbacks = callbacks_of(callback)
+        await call(callbacks.on_start, "")
+        await call(callbacks.on_done)
+        return TurnResult(request_id="", status="skipped")
+
     async def _wait(self, turn: Turn, signal: asyncio.Event | None) -> TurnResult:
-        assert turn.result is not None
         async with self._stopped_with(turn, signal):
-            return await asyncio.shield(turn.result)
+            return await _result_of(turn)
 
     @contextlib.asynccontextmanager
     async def _stopped_with(self, turn: Turn, signal: asyncio.Event | None) -> AsyncGenerator[None]:
         """Whoever stops waiting for the turn stops it; so does ``signal``."""
         watch = None if signal is None else asyncio.ensure_future(self._watch(turn, signal))
         try:
-            yield
+            with self._turns.nesting.awaited():
+                yield
         finally:
             self._turns.cancel(turn.id)
             if watch is not None:
@@ -127,10 +163,12 @@ class Driving:
         """
         transcript, services = self._room.transcript, self._room.services
         given = await call(messages, transcript.messages()) if callable(messages) else messages
+        new = as_messages(given, services.new_id)
+        await transcript.reach([message["id"] for message in new], parent)
         if parent is not None and parent not in transcript.known:
             raise BadRequest(f"There is no message {parent!r:.60} that the new one could follow.")
         operations: list[Operation] = []
-        for message in as_messages(given, services.new_id):
+        for message in new:
             if message["id"] not in transcript.known:
                 after = transcript.tip(None) if parent is None else parent
                 text = codec.encode_text(message)
@@ -143,15 +181,18 @@ class Driving:
         commit = services.write(operations)
         if not self._turns.streaming:
             self._room.show()
+        if self._turns.active is None:
+            transcript.shrink()
         await commit
 
 
-def raise_for(result: TurnResult) -> TurnResult:
-    """The result of a turn, if it did not fail.
-
-    Raises:
-        TurnFailed: it did.
-    """
-    if result.status == "error":
-        raise TurnFailed(result.error or "The turn failed.")
-    return result
+async def _result_of(turn: Turn) -> TurnResult:
+    """How a turn ended."""
+    assert turn.result is not None
+    try:
+        return await asyncio.shield(turn.result)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not turn.result.cancelled() or (task is not None and task.cancelling()):
+            raise
+        return TurnResult(request_id=turn.id, status="interrupted", error=INTERRUPTED, continuation=turn.continuation)

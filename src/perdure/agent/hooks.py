@@ -6,27 +6,32 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from perdure.agent import checks
 from perdure.agent.job import Job, Plan, only
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import TurnConfig, TurnContext
-from perdure.errors import ConfigurationError
 from perdure.models.contract import HistoryMessage
-from perdure.models.registry import resolve
-from perdure.tools import merge
+from perdure.tools import ToolSet, merge
 
 __all__ = ["call", "overridden", "prepare"]
 
 
-async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage]) -> Job:
+async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage], new_id: Callable[[], str]) -> Job:
     """What the turn runs with: what the class says, changed by ``before_turn``.
 
+    Args:
+        think: The agent.
+        turn: The turn.
+        history: The conversation that the model will be shown.
+        new_id: Makes ids for tool calls that come without one of their own.
+
     Raises:
-        ConfigurationError: the class names a model or tools that cannot be used.
+        ConfigurationError: the class or a hook gives something that cannot be used.
         Exception: what the application raises.
     """
-    system = await call(think.get_system_prompt)
-    tools = merge(await call(think.get_tools))
+    system = checks.text(await call(think.get_system_prompt), "The system prompt")
+    tools = merge(*await _sources(think))
     model = await call(think.get_model)
     config = TurnConfig()
     if overridden(think, Think.before_turn):
@@ -40,26 +45,22 @@ async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage]) -
             model=model,
             body=turn.body,
         )
-        config = _checked(await call(think.before_turn, context))
-    added = merge(config.tools or {})
-    active = only(tools, config.active_tools)
-    plan = Plan(
-        model=resolve(model if config.model is None else config.model),
-        system=next((text for text in (config.instructions, config.system) if text is not None), system),
-        tools=merge(active, added) if added else active,
-        settings=config.settings(),
-        messages=None if config.messages is None else [HistoryMessage.of(message) for message in config.messages],
-    )
+        config = checks.given(await call(think.before_turn, context), TurnConfig, "before_turn()") or config
+    added = merge() if config.tools is None else checks.tools(config.tools, "before_turn() as tools")
     return Job(
         agent=think,
         turn_id=turn.id,
-        plan=plan,
+        plan=_plan(config, model, system, tools, added),
         history=history,
-        max_steps=think.max_steps if config.max_steps is None else config.max_steps,
+        instead=checks.history(config.messages, "The messages of before_turn()"),
+        new_id=new_id,
+        max_steps=checks.positive(think.max_steps if config.max_steps is None else config.max_steps, "max_steps"),
         added_tools=frozenset(added),
         send_reasoning=think.send_reasoning if config.send_reasoning is None else config.send_reasoning,
-        metadata=think.message_metadata if config.message_metadata is None else config.message_metadata,
-        stop_when=[_awaited(condition) for condition in config.stop_when],
+        metadata=checks.metadata(
+            think.message_metadata if config.message_metadata is None else config.message_metadata, "message_metadata"
+        ),
+        stop_when=[_awaited(condition) for condition in checks.conditions(config.stop_when, "stop_when")],
         before_step=_hook(think, Think.before_step),
         before_tool_call=_hook(think, Think.before_tool_call),
         after_tool_call=_hook(think, Think.after_tool_call),
@@ -73,12 +74,28 @@ async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage]) -
     )
 
 
-def _checked(config: Any) -> TurnConfig:
-    if config is None:
-        return TurnConfig()
-    if isinstance(config, TurnConfig):
-        return config
-    raise ConfigurationError(f"before_turn gave {type(config).__name__}; it must give a TurnConfig, or nothing.")
+async def _sources(think: Think) -> list[ToolSet]:
+    """The tools that a turn starts with, source by source: a later one replaces an earlier one's tools by name.
+
+    The order is that of the product: workspace, fetch, ``get_tools``, extensions, session, skills, MCP, client; then
+    what ``before_turn`` adds.
+    """
+    return [checks.tools(await call(think.get_tools), "get_tools()")]
+
+
+def _plan(config: TurnConfig, model: Any, system: str, tools: ToolSet, added: ToolSet) -> Plan:
+    changed = next((text for text in (config.instructions, config.system) if text is not None), None)
+    active = only(tools, checks.names(config.active_tools, "active_tools of before_turn()"))
+    return Plan(
+        model=(
+            checks.model(model, "get_model()")
+            if config.model is None
+            else checks.model(config.model, "before_turn() as model")
+        ),
+        system=system if changed is None else checks.text(changed, "The system prompt of before_turn()"),
+        tools=merge(active, added) if added else active,
+        settings=checks.settings(config),
+    )
 
 
 async def call(function: Callable[..., Any], *args: Any) -> Any:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+import msgspec
+
 from perdure.errors import BadRequest
-from perdure.protocol.messages import UIMessage
+from perdure.protocol import codec
+from perdure.protocol.messages import Role, UIMessage
 
 __all__ = ["MessageInput", "as_messages"]
 
@@ -15,22 +18,48 @@ MessageInput = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def as_messages(given: MessageInput, new_id: Callable[[], str]) -> list[UIMessage]:
-    """What was given as UI messages; a message without an id gets one.
+    """What was given as UI messages, sharing nothing with it; a message without an id gets one.
 
     Raises:
-        BadRequest: it is none of these forms, or a message has no role or no parts.
+        BadRequest: it is none of these forms, or a message has no role, no parts or no JSON form.
     """
-    if isinstance(given, str):
-        return [{"id": new_id(), "role": "user", "parts": [{"type": "text", "text": given}]}]
-    if isinstance(given, Mapping):
-        return [_message(given, new_id)]
-    return [_message(message, new_id) for message in given]
+    value: Any = given
+    if isinstance(value, str):
+        value = {"role": "user", "parts": [{"type": "text", "text": value}]}
+    if isinstance(value, Mapping):
+        value = [value]
+    if not isinstance(value, Sequence) or isinstance(value, bytes | bytearray):
+        raise BadRequest(f"Messages are a text, a UI message, or a list of UI messages; not {type(given).__name__}.")
+    return [_message(message, new_id) for message in cast("Sequence[Any]", value)]
 
 
-def _message(given: Mapping[str, Any], new_id: Callable[[], str]) -> UIMessage:
-    message = {"id": given.get("id") or new_id(), **{key: value for key, value in given.items() if key != "id"}}
-    if message.get("role") not in {"user", "assistant", "system"}:
-        raise BadRequest(f"A message has the role {message.get('role')!r}: it must be user, assistant or system.")
-    if not isinstance(message.get("parts"), list):
-        raise BadRequest('A message has no list of parts, like [{"type": "text", "text": "…"}].')
+def _message(given: Any, new_id: Callable[[], str]) -> UIMessage:
+    if not isinstance(given, Mapping):
+        raise BadRequest(f"A message is {type(given).__name__}; it must be an object with id, role and parts.")
+    fields = cast("Mapping[str, Any]", given)
+    try:
+        text = codec.encode_text({"id": fields.get("id") or new_id(), **_without_id(fields)})
+        message = codec.decode(text)
+    except TypeError as error:
+        raise BadRequest(f"A message has no JSON form: {error}") from None
+    try:
+        codec.decode_as(_Message, text)
+    except codec.DecodeError as error:
+        raise BadRequest(
+            f'A message cannot be used: {error}. It looks like {{"role": "user", "parts": [{{"type": "text", …}}]}}.'
+        ) from None
     return cast("UIMessage", message)
+
+
+def _without_id(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != "id"}
+
+
+class _Part(msgspec.Struct):
+    type: str
+
+
+class _Message(msgspec.Struct):
+    id: str
+    role: Role
+    parts: list[_Part]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perdure.agent import checks
 from perdure.agent.tool_runner import Call
 from perdure.agent.turn_config import (
     StepConfig,
@@ -16,7 +18,6 @@ from perdure.agent.turn_config import (
     ToolCallResult,
 )
 from perdure.models.contract import ChatModel, Chunk, HistoryMessage
-from perdure.models.registry import resolve
 from perdure.tools import ToolSet
 
 __all__ = ["Job", "Plan", "only"]
@@ -32,7 +33,7 @@ class Plan:
     """What the model may call."""
     settings: Mapping[str, Any]
     messages: Sequence[HistoryMessage] | None = None
-    """What the model is shown instead of the conversation."""
+    """All that the model is shown in this step, instead of the conversation with the answer so far."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +47,10 @@ class Job:
     """What a step is asked with, unless the application changes it."""
     history: Sequence[HistoryMessage]
     """The conversation before the answer."""
+    instead: Sequence[HistoryMessage] | None = None
+    """What the model is shown instead of that."""
+    new_id: Callable[[], str]
+    """Makes ids for tool calls that come without one of their own."""
     max_steps: int
     added_tools: frozenset[str] = frozenset()
     """Tools of this turn that no list of active tools takes away."""
@@ -60,35 +65,36 @@ class Job:
     on_chunk: Callable[[Chunk], Awaitable[Any]] | None = None
     repair_tool_call: Callable[[str, Any, str], Awaitable[Any]] | None = None
 
-    async def plan_step(self, steps: Sequence[StepResult], history: Sequence[HistoryMessage]) -> Plan:
-        """What the next step is asked with."""
+    async def plan_step(self, steps: Sequence[StepResult], history: Callable[[], Sequence[HistoryMessage]]) -> Plan:
+        """What the next step is asked with. ``history`` gives what the model is shown so far.
+
+        Raises:
+            ConfigurationError: ``before_step`` gave something that cannot be used.
+        """
         if self.before_step is None:
             return self.plan
         plan = self.plan
-        shown = plan.messages if plan.messages is not None else history
         context = StepContext(
             request_id=self.turn_id,
             number=len(steps),
             steps=tuple(steps),
-            messages=[entry.message for entry in shown],
+            messages=[entry.message for entry in history()],
             model=plan.model,
             system=plan.system,
         )
-        config = await self.before_step(context)
+        config = checks.given(await self.before_step(context), StepConfig, "before_step()")
         return plan if config is None else self._changed(plan, config)
 
     def _changed(self, plan: Plan, config: StepConfig) -> Plan:
-        settings = plan.settings
+        settings, messages = plan.settings, checks.history(config.messages, "The messages of before_step()")
         if config.tool_choice is not None:
             settings = {**settings, "tool_choice": config.tool_choice}
-        messages = plan.messages
-        if config.messages is not None:
-            messages = [HistoryMessage.of(message) for message in config.messages]
+        active = checks.names(config.active_tools, "active_tools of before_step()")
         return replace(
             plan,
-            model=plan.model if config.model is None else resolve(config.model),
-            system=plan.system if config.system is None else config.system,
-            tools=only(plan.tools, config.active_tools, self.added_tools),
+            model=plan.model if config.model is None else checks.model(config.model, "before_step()"),
+            system=plan.system if config.system is None else checks.text(config.system, "system of before_step()"),
+            tools=only(plan.tools, active, self.added_tools),
             settings=settings,
             messages=messages,
         )
@@ -106,11 +112,15 @@ class Job:
         return False
 
     async def repair(self, call: Call, error: str) -> Call | None:
-        """What was meant by a call that cannot be run; ``None`` when nobody knows."""
+        """What was meant by a call that cannot be run; ``None`` when nobody knows.
+
+        Raises:
+            ConfigurationError: ``repair_tool_call`` gave something that is no call.
+        """
         if self.repair_tool_call is None:
             return None
-        repaired = await self.repair_tool_call(call.tool, call.input, error)
-        return None if repaired is None else Call(call.id, repaired[0], dict(repaired[1]))
+        repaired = await self.repair_tool_call(call.tool, copy.deepcopy(call.input), error)
+        return None if repaired is None else Call(call.id, *checks.call(repaired, "repair_tool_call()"))
 
 
 def only(tools: ToolSet, names: Sequence[str] | None, always: frozenset[str] = frozenset()) -> ToolSet:

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette import types as asgi
 
+from perdure.agent.attachment import Attachment
 from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
+from perdure.agent.family import Relatives
 from perdure.agent.rpc import answer_call
 from perdure.agent.services import PeerId, Services
 from perdure.agent.shared_state import STATE, SharedState, connections_for
 from perdure.agent.think import Think
+from perdure.agent.timers import Timers
 from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
 from perdure.agent.web import answer_request
@@ -27,11 +30,16 @@ from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
+from perdure.session.transcript import WINDOW
 from perdure.storage.contract import LoadValue, Store
+from perdure.storage.timers import LoadTimers
 
-__all__ = ["LiveAgent"]
+__all__ = ["CREATED", "LiveAgent"]
 
 logger = logging.getLogger(__name__)
+
+CREATED = "created"
+"""The value by which a sub-agent exists: when it was made."""
 
 
 class LiveAgent:
@@ -40,32 +48,56 @@ class LiveAgent:
     def __init__(self, agent: Agent, address: Address, services: Services, values: Values) -> None:
         self.agent = agent
         self.address = address
+        self.relatives = Relatives(address, services)
         self.values = values
         self.state = SharedState(agent, values, self._state_changed)
         self.conversation: Conversation | None = None
         """What was said; ``None`` for an agent that does not chat."""
+        self.timers = Timers(agent, services)
         self._services = services
         self._connections: dict[PeerId, Connection] = {}
 
     @classmethod
-    async def wake(cls, kind: type[Agent], address: Address, store: Store, services: Services) -> LiveAgent:
-        """Make the agent, and give it back what is stored.
+    async def wake(
+        cls,
+        kind: type[Agent],
+        address: Address,
+        store: Store,
+        services: Services,
+        attachments: Mapping[PeerId, Attachment] | None = None,
+        *,
+        window: int = WINDOW,
+    ) -> LiveAgent:
+        """Make the agent, and give it back what is stored, and the connections that stayed open without it.
+
+        Clients are sent ``window`` bytes of a conversation at most.
 
         Raises:
             StorageError: what is stored cannot be read.
             Exception: what the class raises when it is made or started.
         """
-        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in (STATE, "config")}
+        names = (STATE, "config") if address.parent is None else (STATE, "config", CREATED)
+        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in names}
         values = Values(services, {name: text for name, text in stored.items() if text is not None})
         agent = kind()
         live = cls(agent, address, services, values)
         if isinstance(agent, Think):
-            live.conversation = await wake(agent, address.key, store, services)
+            live.conversation = await wake(agent, address.key, store, services, window)
+        live.timers.load(await store.read(LoadTimers(address.key)))
+        live.reattach(attachments or {})
         bind(agent, live)
         started = agent.on_start()
         if inspect.isawaitable(started):
             await started
+        live.timers.started()
+        if address.parent is not None and values.get(CREATED) is None:
+            values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
+
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        if self.conversation is not None:
+            await self.conversation.stop()
 
     @property
     def chat(self) -> Conversation:
@@ -122,6 +154,7 @@ class LiveAgent:
         connection = self._connections.pop(peer, None)
         if connection is None:
             return
+        connection.closed = True
         if self.conversation is not None:
             self.conversation.disconnected(peer)
         emit("disconnect", connectionId=connection.id)
@@ -178,3 +211,26 @@ class LiveAgent:
         result = getattr(self.agent, name)(*args)
         if inspect.isawaitable(result):
             await result
+
+    # ── not in memory ───────────────────────────────────────────────
+
+    def attachments(self) -> dict[PeerId, Attachment] | None:
+        """What is to be remembered of the connections while the agent is not in memory; ``None`` when it must stay."""
+        found: dict[PeerId, Attachment] = {}
+        for peer, connection in self._connections.items():
+            attachment = Attachment.of(connection)
+            if attachment is None:
+                return None
+            found[peer] = attachment
+        return found
+
+    def reattach(self, attachments: Mapping[PeerId, Attachment]) -> None:
+        """Take back connections that stayed open. They are told nothing (reference: protocol §4.7)."""
+        for peer, attachment in attachments.items():
+            self._connections[peer] = attachment.connection(peer, self._services)
+            if self.conversation is not None:
+                self.conversation.reattached(peer)
+
+    def farewell(self, text: str) -> list[str]:
+        """What connections are sent when the agent cannot go on: an error for each turn that is not over."""
+        return [] if self.conversation is None else self.conversation.farewell(text)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import typing
-from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, cast
 
 from perdure.agent.connection import Connection, current_connection
 from perdure.observability import emit
@@ -29,7 +30,7 @@ class ReplyStream:
         """Whether the call has its last reply."""
 
     def send(self, value: Any) -> bool:
-        """Send one value. False when the stream is closed.
+        """Send one value. False when the stream is closed, or the client gone.
 
         Raises:
             TypeError: the value has no JSON form.
@@ -38,7 +39,7 @@ class ReplyStream:
             logger.warning("A value was sent on a stream that is closed: call %s", self._call)
             return False
         self._connection.send(frames.rpc_result(self._call, codec.encode_text(value), done=False))
-        return True
+        return not self._connection.closed
 
     def end(self, *value: Any) -> bool:
         """End the stream, with a last value if one is given. False when it is closed already."""
@@ -63,17 +64,14 @@ async def answer_call(method: Callable[..., Any], connection: Connection, reques
     current_connection.set(connection)
     replies = ReplyStream(connection, request.id)
     try:
-        generates = inspect.isasyncgenfunction(method)
-        streams = not generates and _takes_stream(method)
-        emit("rpc", method=request.method, streaming=generates or streams or None)
-        if generates:
-            await _stream(method(*request.args), replies)
-        elif streams:
-            result = method(replies, *request.args)
-            if inspect.isawaitable(result):
-                await result
-        else:
-            await _reply(method, request.args, replies)
+        takes_stream = _takes_stream(method)
+        streams = takes_stream or inspect.isasyncgenfunction(method) or inspect.isgeneratorfunction(method)
+        emit("rpc", method=request.method, streaming=streams or None)
+        result = method(replies, *request.args) if takes_stream else method(*request.args)
+        if inspect.isawaitable(result):
+            result = await result
+        if not takes_stream:
+            await _reply(method, result, replies)
     except Exception as error:
         # A method of the application: what it raises belongs to whoever called it.
         logger.info("The call %s failed", request.method, exc_info=True)
@@ -82,20 +80,30 @@ async def answer_call(method: Callable[..., Any], connection: Connection, reques
         replies.error(text)
 
 
-async def _reply(method: Callable[..., Any], args: list[Any], replies: ReplyStream) -> None:
-    result = method(*args)
-    if inspect.isawaitable(result):
-        result = await result
-    if result is None and inspect.signature(method).return_annotation in {None, "None"}:
-        replies.end()  # a method that promises nothing gives no value; for any other, None is the value null
+async def _reply(method: Callable[..., Any], result: Any, replies: ReplyStream) -> None:
+    """Send what a method gave: all values of a generator, or the one value."""
+    if inspect.isasyncgen(result):
+        async with contextlib.aclosing(cast("AsyncGenerator[Any, None]", result)) as values:
+            async for value in values:
+                if not replies.send(value):
+                    return  # nobody is there any more
+        replies.end()
+    elif inspect.isgenerator(result):
+        with contextlib.closing(cast("Generator[Any, Any, Any]", result)) as values:
+            for value in values:
+                if not replies.send(value):
+                    return
+        replies.end()
+    elif result is None and _promises_nothing(method):
+        replies.end()
     else:
         replies.end(result)
 
 
-async def _stream(values: AsyncGenerator[Any, None], replies: ReplyStream) -> None:
-    async for value in values:
-        replies.send(value)
-    replies.end()
+def _promises_nothing(method: Callable[..., Any]) -> bool:
+    """Whether a method says that it gives no value. For any other, ``None`` is the value null."""
+    promised: Any = inspect.signature(method).return_annotation
+    return promised is None or (isinstance(promised, str) and promised == "None")
 
 
 def _takes_stream(method: Callable[..., Any]) -> bool:

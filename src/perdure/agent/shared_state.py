@@ -12,7 +12,7 @@ from perdure.errors import ReadonlyConnection
 from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 
-__all__ = ["SharedState"]
+__all__ = ["STATE", "SharedState", "connections_for"]
 
 STATE = "state"
 

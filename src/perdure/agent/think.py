@@ -1,4 +1,7 @@
-"""The class that users subclass: a small facade. What it says is read by the conversation; it holds no turn."""
+"""The class that users subclass: a small facade. What it says is read by the conversation; it holds no turn.
+
+The hooks are in ``chat_hooks``.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from perdure.agent.base import Agent
+from perdure.agent.chat_callbacks import ChatCallbacks
+from perdure.agent.chat_hooks import ChatHooks
 from perdure.agent.inputs import MessageInput
-from perdure.agent.turn_config import (
-    ChatErrorContext,
-    ChatResponse,
-    StepConfig,
-    StepContext,
-    StepResult,
-    ToolCallContext,
-    ToolCallDecision,
-    ToolCallResult,
-    TurnConfig,
-    TurnContext,
-    TurnResult,
-)
+from perdure.agent.turn_config import TurnResult
 from perdure.errors import ConfigurationError, TurnFailed
 from perdure.models.contract import Chunk
 from perdure.protocol.messages import UIMessage
@@ -31,7 +24,7 @@ from perdure.tools.merge import ToolSource
 __all__ = ["Think"]
 
 
-class Think(Agent):
+class Think(ChatHooks, Agent):
     """A chat agent. Subclass it, say which model answers and which tools it has."""
 
     model: Any = None
@@ -44,6 +37,13 @@ class Think(Agent):
     """Whether the model's reasoning goes to clients and into the conversation."""
     message_metadata: Mapping[str, Any] | None = None
     """Metadata of every assistant message."""
+    truncation_step: float = 8
+    """Of old messages the model is shown long tool outputs and texts cut; this is by how many messages the old part
+    grows at once. ``math.inf`` shows everything whole (reference: engine §2.10)."""
+    hydration_byte_budget: float = 32 * 1024 * 1024
+    """Most bytes of the conversation that are held in memory and shown to the model: its newest messages, at least one.
+    ``math.inf``, or a number that makes no sense, for no limit. Clients are sent the newest of these that fit
+    ``Limits.window``."""
     store_messages: bool = False
     """Whether what is said goes into OpenTelemetry spans."""
     store_tools: bool = False
@@ -72,42 +72,26 @@ class Think(Agent):
         """The server's tools: a list, or a dict whose keys are the names. Called for each turn; may be ``async``."""
         return []
 
-    # ── hooks; each may be ``async`` ────────────────────────────────
-
-    def before_turn(self, ctx: TurnContext) -> TurnConfig | Any | None:
-        """A turn is about to run. Give a :class:`~perdure.TurnConfig` to change it; raise to end it."""
-
-    def before_step(self, ctx: StepContext) -> StepConfig | Any | None:
-        """A step is about to be asked for. Give a :class:`~perdure.StepConfig` to change it."""
-
-    def before_tool_call(self, ctx: ToolCallContext) -> ToolCallDecision | Any | None:
-        """A server tool is about to run. Give ``allow(input)``, ``block(reason)`` or ``substitute(output)``; without,
-        it runs. What it raises is the call's error."""
-
-    def after_tool_call(self, result: ToolCallResult) -> Any:
-        """A call of a server tool is over."""
-
-    def on_step_finish(self, step: StepResult) -> Any:
-        """A step is over."""
-
-    def on_chunk(self, chunk: Chunk) -> Any:
-        """The model has made a chunk. Do not change it."""
-
-    def repair_tool_call(self, tool_name: str, input: Any, error: str) -> tuple[str, Mapping[str, Any]] | Any | None:
-        """The model's call of a tool cannot be run. Give the name and arguments that were meant, or nothing."""
-
-    def on_chat_response(self, response: ChatResponse) -> Any:
-        """A turn is over and stored. The next one starts when this returns; what it raises is logged."""
-
-    def on_chat_error(self, error: Exception, ctx: ChatErrorContext) -> str | Any | None:
-        """A turn failed. Give the text that people are shown, or nothing for the usual one."""
-
     # ── the conversation ────────────────────────────────────────────
 
     @property
     def messages(self) -> Sequence[UIMessage]:
-        """The conversation so far: stored messages, oldest first. Do not change them."""
+        """The conversation so far, as clients are sent it: its newest stored messages, oldest first. For older ones
+        see :meth:`get_messages`. Do not change them."""
         return self._bound.chat.messages()
+
+    async def get_messages(self, *, before: str | None = None, limit: int | None = None) -> list[UIMessage]:
+        """Stored messages of the conversation, however old, oldest first. They are copies.
+
+        Args:
+            before: Id of a message: only those before it. Default: up to the newest.
+            limit: Most messages; the newest of them are given. Default: all.
+
+        Raises:
+            BadRequest: there is no message ``before``.
+            StorageError: the store cannot be read.
+        """
+        return await self._bound.chat.page(before, limit)
 
     @property
     def active_turn(self) -> str | None:
@@ -173,26 +157,34 @@ class Think(Agent):
     async def run_turn(
         self,
         input: MessageInput | Callable[[Sequence[UIMessage]], Any] | None = None,
+        callback: ChatCallbacks | Callable[[Chunk], Any] | None = None,
         *,
         continuation: bool = False,
         signal: asyncio.Event | None = None,
     ) -> TurnResult:
         """Run one turn and wait for its end: on ``input``, or as a continuation.
 
-        An empty text or list is skipped; a function is always asked, and what it gives answered.
+        An empty text or list is skipped; a function is always asked, and what it gives answered. With a ``callback``
+        this is :meth:`chat`.
 
         Raises:
-            TypeError: both or neither of ``input`` and ``continuation``.
+            TypeError: both or neither of ``input`` and ``continuation``, or a continuation with a ``callback``.
             NestedTurn: called from inside a turn of this agent.
             BadRequest: a message cannot be used.
+            TurnFailed: the turn ended with an error, and there is a ``callback`` that does not take errors.
         """
         if continuation == (input is not None):
             raise TypeError("run_turn() takes either an input or continuation=True.")
+        if continuation and callback is not None:
+            raise TypeError("run_turn() streams no continuation: leave out the callback.")
+        driving = self._bound.chat.driving
         if continuation:
-            return await self.continue_last_turn(signal=signal)
+            return await driving.run("run_turn()", continuation=True, signal=signal)
         if not callable(input) and not input:
-            return TurnResult(request_id="", status="skipped")
-        return await self._bound.chat.driving.run("run_turn()", inputs=input, signal=signal)
+            return await driving.skip(callback)
+        if callback is not None:
+            return await driving.chat(input, callback, signal=signal, what="run_turn()")
+        return await driving.run("run_turn()", inputs=input, signal=signal)
 
     async def stream(
         self,
@@ -212,24 +204,30 @@ class Think(Agent):
             async for item in items:
                 if not isinstance(item, TurnResult):
                     yield item
-                elif item.status == "error":
+                elif item.status in {"error", "interrupted"}:
                     raise TurnFailed(item.error or "The turn failed.")
 
     async def chat(
         self,
         message: MessageInput | Callable[[Sequence[UIMessage]], Any],
-        callback: Callable[[Chunk], Any] | None = None,
+        callback: ChatCallbacks | Callable[[Chunk], Any] | None = None,
         *,
         signal: asyncio.Event | None = None,
         tools: Any = None,
     ) -> TurnResult:
-        """Answer ``message``; ``callback`` is given each chunk, and may be ``async``.
+        """Answer ``message``.
 
-        Tools belong to the agent that runs the turn: ``tools`` is ignored with a warning.
+        Args:
+            message: A text (also an empty one), a message, several, or a function of the conversation that gives them.
+            callback: A function that is given each chunk, or an object like :class:`~perdure.ChatCallbacks`.
+            signal: Set it to stop the turn, as cancelling this call does.
+            tools: Ignored with a warning: tools belong to the agent that runs the turn.
 
         Raises:
-            TurnFailed: the turn ended with an error.
+            TurnFailed: the turn ended with an error, and the callback does not take errors.
             NestedTurn: called from inside a turn of this agent.
+            BadRequest: a message cannot be used.
+            TypeError: ``callback`` cannot be one.
         """
         if tools is not None:
             warnings.warn(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from perdure.agent.stopping import is_stopping
 from perdure.agent.turn_config import ToolCallContext, ToolCallDecision, ToolCallResult
-from perdure.errors import InvalidToolInput, ToolError
+from perdure.chat.repair import INTERRUPTED
+from perdure.errors import ConfigurationError, InvalidToolInput, ToolError
 from perdure.models.contract import Chunk
 from perdure.observability.tracing import tool_span
 from perdure.tools import Tool, ToolContext
+from perdure.tools.output import json_ready
 
 if TYPE_CHECKING:
     from perdure.agent.job import Job
@@ -44,55 +48,104 @@ class Request:
 
 
 async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
-    """Run a call and emit its result. Whatever a tool or a hook raises is the result: the model is told and goes on."""
-    call = request.call
+    """Run a call and emit its result. Whatever a tool raises is the result: the model is told and goes on.
+
+    Raises:
+        ConfigurationError: ``before_tool_call`` gave something that is no decision. The call did not run.
+        Exception: what ``after_tool_call`` raises.
+    """
+    call, job = request.call, request.job
     began = time.perf_counter()
+    progress = _Progress(call.id, emit)
+    mistake: ConfigurationError | None = None
     try:
         with tool_span(call.tool, call.id, call.input) as span:
-            output = await _decide(request)
+            output = await _decide(request, progress)
             span.returned(output)
     except (Exception, asyncio.CancelledError, SystemExit) as error:
-        if isinstance(error, asyncio.CancelledError) and _is_stopping():
+        if isinstance(error, asyncio.CancelledError) and is_stopping():
+            progress.stopped()
             raise
-        if not isinstance(error, ToolError):
-            logger.warning("Tool %s failed in turn %s", call.tool, request.job.turn_id, exc_info=True)
-        text = str(error) or type(error).__name__
-        emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": text})
+        if isinstance(error, _NoDecision):
+            mistake = ConfigurationError(str(error))
+        elif isinstance(error, SystemExit):
+            logger.warning("Tool %s tried to end the process in turn %s", call.tool, job.turn_id)
+        elif not isinstance(error, ToolError):
+            logger.warning("Tool %s failed in turn %s", call.tool, job.turn_id, exc_info=True)
+        emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": _text_of(error)})
         result = _result(request, began, success=False, error=error)
     else:
         emit({"type": "tool-output-available", "toolCallId": call.id, "output": output})
         result = _result(request, began, success=True, output=output)
-    if request.job.after_tool_call is not None:
-        await request.job.after_tool_call(result)
+    if mistake is not None:
+        raise mistake
+    if job.after_tool_call is not None:
+        await job.after_tool_call(result)
 
 
-async def _decide(request: Request) -> Any:
+class _Progress:
+    """Shows what a tool gives before its result."""
+
+    def __init__(self, call_id: str, emit: Callable[[Chunk], None]) -> None:
+        self._call_id = call_id
+        self._emit = emit
+        self._shown = False
+
+    def __call__(self, output: Any) -> None:
+        self._shown = True
+        self._emit(
+            {"type": "tool-output-available", "toolCallId": self._call_id, "output": output, "preliminary": True}
+        )
+
+    def stopped(self) -> None:
+        """The call will have no result: what it showed must not be taken for one."""
+        if self._shown:
+            self._emit({"type": "tool-output-error", "toolCallId": self._call_id, "errorText": INTERRUPTED})
+
+
+class _NoDecision(Exception):
+    """``before_tool_call`` gave something that is no decision."""
+
+
+def _text_of(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+async def _decide(request: Request, progress: Callable[[Any], None]) -> Any:
     """The result of a call, after the application was asked."""
     job, call = request.job, request.call
     if job.before_tool_call is None:
-        return await _execute(request)
+        return await _execute(request, progress)
     decision = await job.before_tool_call(
-        ToolCallContext(request_id=job.turn_id, tool_call_id=call.id, tool_name=call.tool, input=call.input)
+        ToolCallContext(
+            request_id=job.turn_id, tool_call_id=call.id, tool_name=call.tool, input=copy.deepcopy(call.input)
+        )
     )
     match decision:
         case ToolCallDecision("block", reason):
-            return reason or f'Tool "{call.tool}" was blocked by before_tool_call.'
+            return str(reason) if reason else f'Tool "{call.tool}" was blocked by before_tool_call.'
         case ToolCallDecision("substitute", output):
-            return output
-        case ToolCallDecision("allow", changed) if changed is not None:
-            return await _execute(replace(request, call=Call(call.id, call.tool, dict(changed))))
+            return json_ready(output, call.tool)
+        case ToolCallDecision("allow", value) if isinstance(value, Mapping):
+            changed = dict(cast("Mapping[str, Any]", value))
+            return await _execute(replace(request, call=Call(call.id, call.tool, changed)), progress)
+        case None | ToolCallDecision("allow", None):
+            return await _execute(request, progress)
         case _:
-            return await _execute(request)
+            raise _NoDecision(
+                "before_tool_call() must give allow(input), block(reason), substitute(output) or nothing; "
+                f"it gave a {type(decision).__name__}."
+            )
 
 
-async def _execute(request: Request) -> Any:
+async def _execute(request: Request, progress: Callable[[Any], None]) -> Any:
     try:
-        return await request.tool.run(request.call.input, request.context)
+        return await request.tool.run(request.call.input, request.context, progress)
     except InvalidToolInput as error:
         repaired = await request.job.repair(request.call, str(error))
         if repaired is None or repaired.tool != request.call.tool:
             raise
-        return await request.tool.run(repaired.input, request.context)
+        return await request.tool.run(repaired.input, request.context, progress)
 
 
 def _result(
@@ -108,9 +161,3 @@ def _result(
         error=error,
         duration_ms=(time.perf_counter() - began) * 1000,
     )
-
-
-def _is_stopping() -> bool:
-    """Whether this task was cancelled; a tool may also come upon a cancellation of something of its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -28,7 +28,9 @@ __all__ = [
     "substitute",
 ]
 
-Status = Literal["completed", "error", "aborted", "skipped"]
+Status = Literal["completed", "error", "aborted", "skipped", "interrupted"]
+"""``aborted``: stopped by somebody; ``skipped``: there was nothing to answer, or the conversation was cleared;
+``interrupted``: the agent went out of memory, as when the server stops."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +63,7 @@ class TurnConfig:
     instructions: str | None = None
     """The same; wins over ``system``."""
     messages: Sequence[UIMessage] | None = None
-    """The conversation that the model is shown, instead of the stored one."""
+    """The conversation that the model is shown, instead of the stored one. The answer so far follows it."""
     tools: ToolSource | None = None
     """Further tools. They can be called although ``active_tools`` does not list them."""
     active_tools: Sequence[str] | None = None
@@ -69,8 +71,9 @@ class TurnConfig:
     tool_choice: Any = None
     """``"auto"``, ``"required"``, ``"none"``, or a list of names of which one must be called."""
     max_steps: int | None = None
-    stop_when: Sequence[Callable[[Sequence[StepResult]], Any]] = ()
-    """Conditions looked at after each step that called tools; one that holds ends the turn. May be ``async``."""
+    stop_when: Callable[[Sequence[StepResult]], Any] | Sequence[Callable[[Sequence[StepResult]], Any]] = ()
+    """One or more conditions, looked at after each step that called tools; one that holds ends the turn. They may be
+    ``async``."""
     send_reasoning: bool | None = None
     message_metadata: Mapping[str, Any] | None = None
     """Metadata of the assistant message."""
@@ -94,7 +97,11 @@ class TurnConfig:
     """Settings that only one provider knows, by their pydantic-ai names (``openai_reasoning_effort``, …)."""
 
     def settings(self) -> dict[str, Any]:
-        """The call settings as a model request takes them."""
+        """The call settings as a model request takes them.
+
+        Raises:
+            TypeError, ValueError: one of them is of a kind that it cannot be.
+        """
         named = {
             "max_tokens": self.max_output_tokens,
             "temperature": self.temperature,
@@ -102,7 +109,7 @@ class TurnConfig:
             "top_k": self.top_k,
             "presence_penalty": self.presence_penalty,
             "frequency_penalty": self.frequency_penalty,
-            "stop_sequences": None if self.stop_sequences is None else list(self.stop_sequences),
+            "stop_sequences": _listed(self.stop_sequences),
             "seed": self.seed,
             "max_retries": self.max_retries,
             "timeout": self.timeout,
@@ -110,6 +117,10 @@ class TurnConfig:
             "tool_choice": self.tool_choice,
         }
         return {**{name: value for name, value in named.items() if value is not None}, **self.provider_options}
+
+
+def _listed(texts: Any) -> list[str] | None:
+    return None if texts is None else [texts] if isinstance(texts, str) else list(texts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,8 +136,8 @@ class StepResult:
 
     @property
     def text(self) -> str:
-        """What it said."""
-        return "".join(part["text"] for part in self.parts if part["type"] == "text")
+        """What it said; what stands before and after a tool call is set apart."""
+        return spoken(self.parts)
 
     @property
     def tool_calls(self) -> list[Part]:
@@ -160,6 +171,7 @@ class StepConfig:
     model: Any = None
     system: str | None = None
     messages: Sequence[UIMessage] | None = None
+    """All that the model is shown, the answer so far included."""
     active_tools: Sequence[str] | None = None
     tool_choice: Any = None
 
@@ -172,7 +184,7 @@ class ToolCallContext:
     tool_call_id: str
     tool_name: str
     input: Mapping[str, Any]
-    """As the model wrote it."""
+    """As the model wrote it. A copy: what counts is what :func:`allow` is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +220,9 @@ class ToolCallResult:
     input: Mapping[str, Any]
     """As the model wrote it."""
     success: bool
+    """Also for a call that was blocked or whose result was substituted."""
     output: Any = None
+    """The result as the model sees it: a JSON value. Do not change it."""
     error: BaseException | None = None
     duration_ms: float = 0.0
 
@@ -225,6 +239,11 @@ class TurnResult:
     """The answer as stored, if the turn completed and there is one."""
     continuation: bool = False
 
+    @property
+    def text(self) -> str:
+        """What the answer says; what stands before and after a tool call is set apart."""
+        return "" if self.message is None else spoken(self.message["parts"])
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChatResponse:
@@ -240,9 +259,28 @@ class ChatResponse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChatErrorContext:
-    """What :meth:`~perdure.Think.on_chat_error` is told beside the error."""
+    """What :meth:`~perdure.Think.on_chat_error` and :meth:`~perdure.Think.classify_chat_error` are told beside the
+    error."""
 
     request_id: str
     stage: Literal["turn", "stream"]
     """``turn``: before the answer began; ``stream``: in the middle of it."""
     continuation: bool = False
+    classification: str | None = None
+    """What ``classify_chat_error`` called it."""
+
+
+def spoken(parts: Sequence[Part]) -> str:
+    """The text of these parts. Words before and after a tool call are set apart by white space, other pieces follow
+    each other as they are."""
+    pieces: list[str] = []
+    apart = False
+    for part in parts:
+        if is_tool_part(part):
+            apart = bool(pieces)
+        elif part["type"] == "text" and (text := part["text"]):
+            if apart and not (text[0].isspace() or pieces[-1][-1].isspace()):
+                pieces.append("\n\n")
+            apart = False
+            pieces.append(text)
+    return "".join(pieces)

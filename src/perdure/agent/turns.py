@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
-from perdure.agent.attempt import INTERNAL_ERROR, Ending, attempt, take_inputs
+from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
+from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
+from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
@@ -24,7 +25,6 @@ from perdure.agent.turn_config import ChatResponse, TurnResult
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.errors import NestedTurn
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
 from perdure.protocol import server_frames as frames
@@ -33,9 +33,6 @@ from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation,
 __all__ = ["Failure", "Turns"]
 
 logger = logging.getLogger(__name__)
-
-_inside: ContextVar[tuple[Turns, ...]] = ContextVar("perdure_inside", default=())
-"""Whose turns the running code is part of, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,15 @@ class Turns:
         self._handshake = room.handshake
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._leaving: dict[str, Turn] = {}
+        """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
         self._answer: Answer | None = None
+        self._ended: asyncio.Event | None = None
+        self.nesting = Nesting(lambda turn: self._queue.active == turn)
+        """What waits for turns of this agent."""
         self.failure = failure
         """The turn that failed last, unless another was accepted since."""
 
@@ -112,18 +114,18 @@ class Turns:
         self._admit(turn, Changes([], None, []))
         return turn
 
+    def is_open(self, request: str) -> bool:
+        """Whether this request runs or waits."""
+        return request in self._open
+
+    @property
+    def answers(self) -> set[str]:
+        """Ids of the messages that open turns will write: clients know them, and may not use them for their own."""
+        return {turn.message_id for turn in self._open.values()}
+
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
-
-    def refuse_nested(self, what: str) -> None:
-        """For calls that wait for a turn of this agent.
-
-        Raises:
-            NestedTurn: the caller is part of one.
-        """
-        if self in _inside.get():
-            raise NestedTurn(what)
 
     def _admit(self, turn: Turn, changes: Changes) -> bool:
         admission = self._queue.admit(turn.id)
@@ -159,7 +161,7 @@ class Turns:
         turn = self._open.get(request)
         if turn is None:
             return
-        if self._queue.withdraw(request):
+        if turn.inputs is None and self._queue.withdraw(request):
             self._withdrawn += turn.own_messages
             self._services.write([CloseTurn(turn.id, "aborted", None, self._services.now_ms())])
             self._end(turn, Ending("aborted"))
@@ -172,6 +174,13 @@ class Turns:
         for request in [*self._queue.waiting, self._queue.active]:
             if request is not None:
                 self.cancel(request)
+
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        while self._queue.active is not None:
+            self._ended = asyncio.Event()
+            self.cancel_all()
+            await self._ended.wait()
 
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
@@ -205,7 +214,7 @@ class Turns:
             emit("chat:turn:finish", requestId=turn.id, status=ending.outcome)
 
     async def _carry_out(self, turn: Turn) -> Ending:
-        _inside.set((*_inside.get(), self))
+        self.nesting.enter(turn.id)
         answer = self._answer = Answer(turn, self._room)
         try:
             ending = await self._reach_an_end(turn, answer)
@@ -213,8 +222,9 @@ class Turns:
             # The server stops: what was said so far is kept, and the turn stays open for the next start.
             if turn.generation == self._generation:
                 self._services.checkpoint(answer.stream.unstored())
-            if turn.result is not None:
-                turn.result.cancel()
+            for unfinished in self._open.values():
+                if unfinished.result is not None:
+                    unfinished.result.cancel()
             raise
         self._settle(turn, answer, ending)
         if ending.outcome == "error":
@@ -228,17 +238,9 @@ class Turns:
         return ending
 
     async def _reach_an_end(self, turn: Turn, answer: Answer) -> Ending:
-        try:
-            ending = await take_inputs(turn, self._room)
-        except Exception:
-            # A function of the application that gives the messages.
-            logger.exception("The messages of turn %s could not be had", turn.id)
-            return Ending("error", INTERNAL_ERROR)
-        if ending is not None:
-            return ending
+        if turn.generation != self._generation:
+            return Ending("skipped")
         ending = Ending("aborted")
-        if turn.scope.cancel_called:
-            return ending  # stopped before it began: nothing is asked of anybody
         with turn.scope:
             ending = await attempt(turn, answer, self._room)
         return ending
@@ -281,13 +283,14 @@ class Turns:
 
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
-        del self._open[turn.id]
+        self._leaving[turn.id] = self._open.pop(turn.id)
         end = frames.ChunkFrames(turn.id, continuation=turn.continuation)
         if ending.error is None or ending.told:
             frame = end.terminal(ending.outcome, turn.origin_ids)
         else:
             frame = end.terminal_error(ending.error, turn.origin_ids)
         self._services.send(self._handshake.listeners, frame)
+        self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
             # Whoever came while the turn was being prepared is shown why nothing came of it.
@@ -306,7 +309,9 @@ class Turns:
         )
         try:
             await call(think.on_chat_response, response)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_stopping():
+                raise
             # The turn is over and stored: what the application makes of it changes nothing.
             logger.exception("on_chat_response failed for turn %s", turn.id)
 
@@ -328,9 +333,21 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        if self._ended is not None:
+            self._ended.set()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
+        else:
+            self._transcript.shrink()
+
+    def _told(self, turn: Turn) -> None:
+        del self._leaving[turn.id]
+
+    @property
+    def unfinished(self) -> list[Turn]:
+        """The turns whose end nobody was told, in the order in which they were accepted."""
+        return [*self._leaving.values(), *self._open.values()]
 
 
 def _status(ending: Ending) -> Any:

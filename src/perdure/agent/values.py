@@ -5,6 +5,7 @@ Held as the text they travel and are stored as. Who is told of a change, and who
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from perdure.agent.services import Services
@@ -15,14 +16,16 @@ __all__ = ["NAMESPACE", "Values"]
 
 NAMESPACE = "agent"
 
+logger = logging.getLogger(__name__)
+
 
 class Values:
     """Values by name, in memory and in the store."""
 
     def __init__(self, services: Services, stored: dict[str, str]) -> None:
-        """Take over what is stored: JSON texts by name."""
+        """Take over what is stored: JSON texts by name. One that cannot be read counts as none."""
         self._services = services
-        self._texts = stored
+        self._texts = {name: text for name, text in stored.items() if _is_readable(name, text)}
 
     def text(self, name: str) -> str | None:
         """A value as JSON text; ``None`` when there is none."""
@@ -49,3 +52,12 @@ class Values:
             self._texts[name] = codec.encode_text(value)
             self._services.checkpoint([PutValue(NAMESPACE, name, self._texts[name])])
         return self._texts[name]
+
+
+def _is_readable(name: str, text: str) -> bool:
+    try:
+        codec.decode(text)
+    except codec.DecodeError as error:
+        logger.error("The stored value %r is damaged and left aside: %s", name, error)
+        return False
+    return True

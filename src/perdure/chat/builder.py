@@ -63,6 +63,7 @@ class MessageBuilder:
                 part["state"] = "done"
             if is_tool_part(part):
                 builder._tools[part["toolCallId"]] = part
+        builder._step = len(builder._parts)
         metadata = message.get("metadata")
         if isinstance(metadata, dict):
             builder._metadata = dict(cast("dict[str, Any]", metadata))
@@ -194,13 +195,13 @@ class MessageBuilder:
     def _output_available(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
             _forget_result(part)
-            part.update(state="output-available", output=chunk.get("output"))
+            part.update(state="output-available", output=_sound(chunk.get("output")))
             _copy(chunk, part, "preliminary")
 
     def _output_error(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
             _forget_result(part)
-            part.update(state="output-error", errorText=chunk["errorText"])
+            part.update(state="output-error", errorText=_sound(chunk["errorText"]))
 
     def _data(self, chunk: Chunk) -> None:
         if chunk.get("transient"):
@@ -246,8 +247,18 @@ class MessageBuilder:
 
 def _join(part: Part, pieces: list[str]) -> None:
     if pieces:
-        part["text"] = "".join([part["text"], *pieces])
+        part["text"] = _sound("".join([part["text"], *pieces]))
         pieces.clear()
+
+
+def _sound(value: Any) -> Any:
+    """``value`` as it is read again once it is stored: providers may split an emoji between two deltas, and tools may
+    give broken ones. What is shown to the model in the same turn must be sound as well."""
+    text = codec.encode_text(value)
+    if text.isascii():
+        return value
+    read = codec.decode(text)
+    return value if read == value else read
 
 
 def _finish(part: Part, pieces: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from perdure.chat.clean import without_reserved
 from perdure.protocol import codec
 from perdure.protocol.client_frames import PostedMessage, check_user_message
 
@@ -27,7 +28,7 @@ class Known(Protocol):
     @property
     def role(self) -> str: ...
     @property
-    def text(self) -> str: ...
+    def text(self) -> str | None: ...
 
 
 class NewMessage(msgspec.Struct, frozen=True):
@@ -62,7 +63,8 @@ def reconcile(
     Args:
         posted: The client's conversation, oldest first.
         regenerate: Whether another answer to the last posted message is wanted.
-        known: Every stored message by id, on the active path or off it.
+        known: The stored messages by id, on the active path or off it: at least those that were posted. ``text`` is
+            looked at for the last posted one only; ``None`` when it cannot be read.
         leaf: Id of the last message of the active path; ``None`` when there is none.
         new_id: Makes the id of an edited message.
 
@@ -100,11 +102,11 @@ def _new_user_messages(posted: Sequence[PostedMessage], known: Mapping[str, Know
 
 def _checked(message: PostedMessage) -> NewMessage:
     check_user_message(message)
-    return NewMessage(message.id, message.role, message.text)
+    return NewMessage(message.id, message.role, without_reserved(message.text))
 
 
 def _is_edit(posted: PostedMessage, stored: Known) -> bool:
-    if posted.role != "user" or stored.role != "user" or posted.text == stored.text:
+    if posted.role != "user" or stored.role != "user" or stored.text is None or posted.text == stored.text:
         return False
     check_user_message(posted)
     # A browser may write the same message with its keys in another order, or with fields of its own beside the parts.
@@ -112,5 +114,5 @@ def _is_edit(posted: PostedMessage, stored: Known) -> bool:
 
 
 def _renamed(text: str, identifier: str) -> str:
-    message: dict[str, Any] = codec.decode(text)
+    message: dict[str, Any] = codec.decode(without_reserved(text))
     return codec.encode_text({**message, "id": identifier})

@@ -6,7 +6,6 @@ frames go out at once. Knows no frame and no storage, only futures and a way to 
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -21,6 +20,10 @@ class _Frame(NamedTuple):
     text: str
 
 
+class _Call(NamedTuple):
+    make: Callable[[], None]
+
+
 class Outbox:
     """What one agent has to say, in order."""
 
@@ -33,7 +36,8 @@ class Outbox:
         """
         self._send = send
         self._failed = failed
-        self._queue: deque[Commit | _Frame | Callable[[], None]] = deque()
+        self._queue: deque[Commit | _Frame | _Call] | None = None
+        """There while something waits: an empty one would be most of what an idle agent takes."""
         self._closed = False
 
     def send(self, peers: Sequence[int], frame: str) -> None:
@@ -50,20 +54,24 @@ class Outbox:
         if self._closed:
             return
         if self._queue:
-            self._queue.append(call)
+            self._queue.append(_Call(call))
         else:
             call()
 
     def hold(self, commit: Commit) -> None:
         """What is sent from now on waits for ``commit``."""
         if not self._closed:
+            self._queue = self._queue or deque()
             self._queue.append(commit)
         commit.add_done_callback(self._drain)
+
+    def __len__(self) -> int:
+        return len(self._queue or ())
 
     def close(self) -> None:
         """Forget what was not sent."""
         self._closed = True
-        self._queue.clear()
+        self._queue = None
 
     def _drain(self, commit: Commit) -> None:
         # Looked at in any case, or the event loop complains of failures that came after the first.
@@ -72,16 +80,17 @@ class Outbox:
             entry = self._queue[0]
             if isinstance(entry, _Frame):
                 self._send(entry.peers, entry.text)
-            elif not isinstance(entry, asyncio.Future):
-                entry()
+            elif isinstance(entry, _Call):
+                entry.make()
             elif not entry.done():
                 return
             elif (error := _failure_of(entry)) is not None:
                 self.close()
                 self._failed(error)
                 return
-            if self._queue:
+            if self._queue:  # closed by what was called
                 self._queue.popleft()
+        self._queue = None
 
 
 def _failure_of(commit: Commit) -> BaseException | None:

@@ -14,6 +14,9 @@ class Timers:
     def __init__(self) -> None:
         self._waiting: set[_Timer] = set()
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def later(self, seconds: float, call: Callable[[], None]) -> _Timer:
         """Call back after a while, unless the timer or all of them are cancelled before."""
         return _Timer(self._waiting, seconds, call)

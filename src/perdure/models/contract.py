@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from perdure.protocol import codec
-from perdure.protocol.messages import UIMessage
+from perdure.protocol.messages import UIMessage, is_tool_part, tool_name
 
 __all__ = ["ChatModel", "Chunk", "Finish", "HistoryMessage", "ModelEvent", "ModelRequest", "ToolSpec", "Usage"]
 
@@ -30,7 +30,7 @@ class HistoryMessage:
     model derives from one (its provider's form of it) is kept here and derived once.
     """
 
-    __slots__ = ("_derived", "_message", "_text")
+    __slots__ = ("_calls", "_derived", "_message", "_text")
 
     def __init__(self, text: str | None = None, message: UIMessage | None = None) -> None:
         """From the stored JSON text, from the decoded message, or both."""
@@ -38,6 +38,7 @@ class HistoryMessage:
         self._text = text
         self._message = message
         self._derived: dict[Hashable, Any] | None = None
+        self._calls: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, message: UIMessage) -> HistoryMessage:
@@ -57,6 +58,15 @@ class HistoryMessage:
         if self._message is None:
             self._message = codec.decode(self.text)
         return cast("UIMessage", self._message)
+
+    @property
+    def calls(self) -> Mapping[str, str]:
+        """The tool calls in it: ids, each with the tool's name. A message without calls need not be decoded for it."""
+        if self._calls is None:
+            none = self._message is None and '"toolCallId"' not in self.text
+            parts = [] if none else self.message.get("parts") or []
+            self._calls = {part.get("toolCallId") or "": tool_name(part) for part in parts if is_tool_part(part)}
+        return self._calls
 
     def derive(self, key: Hashable, make: Callable[[UIMessage], T]) -> T:
         """``make(self.message)``, computed once for each ``key``."""

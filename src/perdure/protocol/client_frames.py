@@ -134,7 +134,12 @@ def parse(text: str) -> ClientFrame:
     if kind is None:
         return Unusable(f"unknown type {head.type!r:.60}", foreign=True)
     try:
-        return codec.decode_as(kind, text)
+        frame = codec.decode_as(kind, text)
+        if isinstance(frame, StateUpdate):
+            _check_nesting([frame.state])
+        elif isinstance(frame, RpcRequest):
+            _check_nesting(frame.args)
+        return frame
     except codec.DecodeError as error:
         wanted = head.id if kind is ChatRequest and isinstance(head.id, str) and head.id else None
         return Unusable(f"{head.type}: {error}", wanted, foreign=kind in {StateUpdate, RpcRequest})

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +15,13 @@ from starlette.types import Receive, Scope, Send
 
 from perdure.agent.base import Agent
 from perdure.errors import ConfigurationError, PerdureError
-from perdure.host.bus import LocalBus
+from perdure.host.bus import Bus
+from perdure.host.engine import Engine
 from perdure.host.host import Host
-from perdure.host.placement import AlwaysMine
 from perdure.host.tasks import Tasks
 from perdure.models.registry import close_models
 from perdure.observability import Events, Subscriber
-from perdure.protocol.names import kebab
+from perdure.protocol.names import SUB, kebab
 from perdure.server.admission import Hook
 from perdure.server.connection import refuse
 from perdure.server.cors import Cors
@@ -31,7 +31,6 @@ from perdure.server.origin import Gate
 from perdure.server.router import Route, Router, clean_prefix
 from perdure.server.sockets import Sockets
 from perdure.server.warmup import warm_up
-from perdure.storage.sqlite import SqliteStore
 
 __all__ = ["App"]
 
@@ -51,6 +50,7 @@ class App:
     def __init__(
         self,
         *agents: type[Agent],
+        sub_agents: Sequence[type[Agent]] = (),
         data: str | Path | None = None,
         prefix: str = "agents",
         route: Route | None = None,
@@ -61,11 +61,14 @@ class App:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = None,
+        idle_seconds: float | None = 60.0,
+        engine: Engine | None = None,
     ) -> None:
         """An app with these agent classes.
 
         Args:
             agents: The classes; each is reached at ``/agents/<class-in-kebab-case>/<name>``.
+            sub_agents: Classes that are only reached below another agent. Those in ``agents`` can be sub-agents too.
             data: Folder in which everything is kept. Default: ``$PERDURE_DATA``, else ``.perdure``.
             prefix: What stands for ``agents`` in these paths: one segment or several, like ``"api/v1"``.
             route: ``route(request)`` says which agent, as ``(Class, name)``, answers a request to any other path;
@@ -80,17 +83,26 @@ class App:
             allowed_hosts: Host names by which the server is reached, beside this machine's own; ``"*"`` for any.
             allowed_origins: Origins of pages from elsewhere that may connect; ``"*"`` for any.
             limits: Bounds on what clients may take. Default: ``Limits()``.
+            idle_seconds: After how many seconds without work an agent leaves memory (up to a half later). Its
+                connections stay open, and the next thing that happens to it brings it back. ``None``: never.
+            engine: Internal, for tests: what to run on.
 
         Raises:
-            ConfigurationError: no classes, two that have the same name in URLs, or an unusable ``prefix``.
+            ConfigurationError: no classes, two that have the same name in URLs, one that is called ``Sub``, an unusable
+                ``prefix``, or ``idle_seconds`` is not positive.
         """
         self.agents = _by_path(agents)
+        self.kinds = _by_path(dict.fromkeys((*agents, *sub_agents)))
         self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
         self.limits = limits or Limits()
         self.allowed_hosts = list(allowed_hosts)
         self.allowed_origins = list(allowed_origins)
+        if idle_seconds is not None and not idle_seconds > 0:
+            raise ConfigurationError(f"App(idle_seconds={idle_seconds!r}): it must be more than 0, or None for never.")
+        self._idle_seconds = idle_seconds
+        self._engine = engine or Engine()
         self.events = Events() if on_event is None else Events(on_event)
-        self._router = Router(self.agents, clean_prefix(prefix), route)
+        self._router = Router(self.agents, self.kinds, clean_prefix(prefix), route)
         self._cors = Cors(cors)
         self._hooks = on_before_connect, on_before_request
         self._starting = asyncio.Lock()
@@ -164,10 +176,20 @@ class App:
 
     @contextlib.asynccontextmanager
     async def _run(self) -> AsyncGenerator[_Edge]:
-        store = await SqliteStore.open(self.data)
-        bus, tasks = LocalBus(), Tasks()
-        host = Host(self.agents, store, bus, AlwaysMine(store.epoch), self.events)
-        tasks.spawn(warm_up(self.agents.values()), "warm up")
+        engine, tasks = self._engine, Tasks()
+        store, bus = await engine.open_store(self.data), engine.make_bus()
+        host = Host(
+            self.kinds,
+            store,
+            bus,
+            engine.placement(store),
+            events=self.events,
+            window=self.limits.window,
+            clock=engine.clock,
+            idle_seconds=self._idle_seconds,
+        )
+        host.start()
+        tasks.spawn(warm_up(self.kinds.values()), "warm up")
         edge = self._make_edge(bus, host, tasks)
         try:
             yield edge
@@ -178,7 +200,7 @@ class App:
             await close_models()
             await store.close()
 
-    def _make_edge(self, bus: LocalBus, host: Host, tasks: Tasks) -> _Edge:
+    def _make_edge(self, bus: Bus, host: Host, tasks: Tasks) -> _Edge:
         connecting, requesting = self._hooks
         gate = Gate(self.allowed_hosts, self.allowed_origins)
         readable = Gate(self.allowed_hosts, [*self.allowed_origins, *self._cors.origins])
@@ -208,15 +230,17 @@ async def _unavailable(scope: Scope, receive: Receive, send: Send) -> None:
         await JSONResponse({"status": "unavailable"}, 503)(scope, receive, send)
 
 
-def _by_path(agents: Sequence[type[Agent]]) -> dict[str, type[Agent]]:
-    if not agents:
-        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
+def _by_path(agents: Iterable[type[Agent]]) -> dict[str, type[Agent]]:
     found: dict[str, type[Agent]] = {}
     for agent in agents:
         path = kebab(agent.__name__)
+        if path == SUB:
+            raise ConfigurationError(f"{agent.__name__} cannot be told from the /{SUB}/ of sub-agents: rename it.")
         if path in found:
             raise ConfigurationError(
                 f"{agent.__name__} and {found[path].__name__} are both reached at /agents/{path}/…: rename one of them."
             )
         found[path] = agent
+    if not found:
+        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
     return found

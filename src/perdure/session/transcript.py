@@ -1,217 +1,322 @@
-"""The messages of one agent in memory, and the storage operations that keep them.
+"""The conversation of one agent: the tree in memory, and what it reads from the store when it lacks something.
 
-The only writer of the history. Holds the tree, with the active path ready to be sent and to be shown to a model. Does
-no I/O: it gives operations, the caller writes them.
+What is decided synchronously (which messages are new, where an answer belongs) needs certain messages in memory. Ask
+:meth:`Transcript.unknown` and :meth:`Transcript.lacks` first, read what is missing, look again; act without awaiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Sequence
+from typing import cast
 
+import msgspec
+
+from perdure.chat.repair import may_need_repair, repair
+from perdure.chat.shorten import settled_count
+from perdure.errors import BadRequest
 from perdure.models.contract import HistoryMessage
+from perdure.protocol import codec
 from perdure.protocol.messages import UIMessage
-from perdure.storage.contract import AppendMessage, ClearConversation, MessageRow, MoveMessage, Operation, UpdateMessage
+from perdure.session.archive import Archive
+from perdure.session.node import Node
+from perdure.session.path import as_old, must_send
+from perdure.session.tree import MEMORY, WINDOW, Tree
+from perdure.storage.contract import AgentRecord, Branch, MessagePlace, MessageRow, Operation
 
-__all__ = ["Node", "Transcript"]
+__all__ = ["WINDOW", "Repairs", "Transcript"]
 
-
-class Node:
-    """A message in the tree."""
-
-    __slots__ = ("id", "message", "parent", "pos", "role", "waiting")
-
-    def __init__(self, pos: int, identifier: str, parent: str | None, role: str, message: HistoryMessage) -> None:
-        self.pos = pos
-        """Where it is stored; the greatest position is the leaf of the active path."""
-        self.id = identifier
-        self.parent = parent
-        """Id of the message that it follows."""
-        self.role = role
-        self.message = message
-        self.waiting = False
-        """Whether it was accepted while another turn ran and its own has not started."""
-
-    @property
-    def text(self) -> str:
-        """The message as JSON text."""
-        return self.message.text
+_EARLIER = "[Earlier messages are left out.]"
+_BEGINS = "[The assistant begins the conversation.]"
 
 
-class Transcript:
-    """The conversation tree: its active path, from a root to the leaf.
+class Repairs(msgspec.Struct, frozen=True):
+    """What was put right in stored messages."""
 
-    Messages that wait for their turn stand at the end of the path: an answer that is finished meanwhile goes before
-    them, so every prompt ends with the messages that it is to answer.
-    """
+    operations: list[Operation]
+    """Store it."""
+    settled: list[str]
+    """Ids of the tool calls that had no outcome: errors now."""
+    normalised: list[str]
+    """Ids of the tool calls whose input was no object."""
+
+
+class Transcript(Tree):
+    """The conversation of one agent. Made by :meth:`open`, or empty."""
 
     def __init__(
-        self, path: Sequence[MessageRow] = (), elsewhere: Iterable[MessageRow] = (), next_pos: int = 0
+        self, archive: Archive, *, window: int = WINDOW, memory: float = MEMORY, stored: int = 0, next_pos: int = 0
     ) -> None:
-        """Take over what is stored.
+        """A conversation of which nothing is in memory. For the arguments see :class:`Tree`."""
+        super().__init__(window=window, memory=memory, stored=stored, next_pos=next_pos)
+        self._archive = archive
+        self._window = window
+
+    @classmethod
+    async def open(
+        cls, archive: Archive, record: AgentRecord, *, window: int = WINDOW, memory: float = MEMORY
+    ) -> Transcript:
+        """The stored conversation, its recent end in memory.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        transcript = cls(archive, window=window, memory=memory, stored=record.messages, next_pos=record.next_pos)
+        if record.messages:
+            nodes = transcript._adopt(await archive.branch(None, max_bytes=_limit(memory)))
+            await transcript._make_whole(nodes)
+            transcript._path.replace(nodes)
+            if transcript._remembers_others(record.messages - len(nodes)):
+                transcript._remember(await archive.off_path())
+            transcript._tell_window()
+        return transcript
+
+    # ── what is missing ─────────────────────────────────────────────
+
+    @property
+    def is_all_here(self) -> bool:
+        """Whether the path is in memory as a whole, and there is nothing beside it: nothing is ever missing."""
+        return self._stored == len(self._path.nodes) and not self._path.bare
+
+    def unknown(self, identifiers: Iterable[str]) -> list[str]:
+        """Those of these messages of which nobody knows whether they are stored: :meth:`recall` them."""
+        if self._stored == len(self._nodes):
+            return []
+        return [each for each in identifiers if each not in self._nodes and each not in self._absent]
+
+    def lacks(self, identifier: str | None) -> bool:
+        """Whether the branch that ends with this message has to be read before anything follows it: :meth:`load` it."""
+        if self.is_all_here or identifier is None or identifier in self._reached or identifier == self.leaf:
+            return False
+        branch = self._branch(identifier)
+        if not branch:
+            return True
+        if branch[0].parent is not None and sum(node.size for node in branch) < self._memory / 2:
+            return True
+        return any(node.message is None for node in self._to_send(branch))
+
+    async def recall(self, identifiers: Sequence[str]) -> None:
+        """Look for messages in the store. Those that are there are known afterwards, by their place at least.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        wanted = self.unknown(identifiers)
+        if not wanted:
+            return
+        generation = self._generation
+        found = await self._archive.find(wanted)
+        if generation == self._generation:
+            self._remember(found)
+            self._absent.update(wanted)
+
+    async def load(self, identifier: str) -> None:
+        """Bring the branch that ends with this known message into memory, as far as it fits.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        generation = self._generation
+        branch = self._branch(identifier)
+        first = self._nodes.get((branch[0].parent if branch else identifier) or "")
+        room = self._memory - sum(node.size for node in branch)
+        older = Branch([], None)
+        if first is not None and room > 0:
+            older = await self._archive.branch(first.pos, max_bytes=_limit(room))
+        if generation != self._generation:
+            return
+        adopted = self._adopt(older)
+        await self._make_whole(_joined(adopted, branch))
+        if generation == self._generation:
+            self._reached.add(identifier)
+            path = self._path.nodes
+            if adopted and path and path[0].parent == adopted[-1].id:
+                self._path.replace([*adopted, *path])
+
+    async def reach(self, identifiers: Sequence[str], parent: str | None = None) -> None:
+        """Read whatever is missing to decide on these messages, and to let something follow ``parent``.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        while unknown := self.unknown([*identifiers, *([] if parent is None else [parent])]):
+            await self.recall(unknown)
+        while parent in self._nodes and self.lacks(parent):
+            await self.load(parent)
+
+    async def extend(self, identifiers: Iterable[str]) -> None:
+        """Hold more of the path, until these messages are in memory, as far as they are on it.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        wanted = list(identifiers)
+        await self.recall(wanted)
+        lowest = min((self._nodes[each].pos for each in wanted if each in self._nodes), default=None)
+        while lowest is not None and self.is_windowed and self._path.nodes[0].pos > lowest:
+            before = self._nodes[self._path.nodes[0].parent or ""]
+            older = self._adopt(await self._archive.branch(before.pos, max_bytes=_limit(self._memory)))
+            if not older:
+                break  # damaged, all of it
+            self._path.replace(_joined(older, self._path.nodes))
+        self._left.update(each for each in wanted if self._path.find(each) is None)
+
+    async def recall_following(self, identifiers: Iterable[str]) -> None:
+        """Know of everything that follows these known messages, on any branch: it moves when they do.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        above = {node.pos: node.id for each in identifiers if (node := self._nodes.get(each)) is not None}
+        while above:
+            places = await self._archive.following(list(above))
+            for place in places:
+                self._remember([place])
+                node = self._nodes[place.id]
+                node.parent = node.parent or above[place.parent or 0]
+            above = {place.pos: place.id for place in places}
+
+    # ── reading ─────────────────────────────────────────────────────
+
+    async def history(self, upto: str | None, step: float = 8) -> list[HistoryMessage]:
+        """The branch that ends with message ``upto`` as a model is shown it: what of it is in memory, oldest first.
 
         Args:
-            path: The active path, oldest first.
-            elsewhere: The messages off the path.
-            next_pos: Position of the next message.
+            upto: Id of the last message; ``None`` for nothing.
+            step: By how many messages the part that is shown cut grows at once; infinite to cut nothing.
+
+        Raises:
+            StorageError: attachments cannot be read.
         """
-        self._next_pos = next_pos
-        self._nodes: dict[str, Node] = {}
-        rows = [*elsewhere, *path]
-        ids = {row.pos: row.id for row in rows}
-        for row in rows:
-            parent = None if row.parent is None else ids[row.parent]
-            self._nodes[row.id] = Node(row.pos, row.id, parent, row.role, HistoryMessage(row.body))
-        self._path: list[Node] = [self._nodes[row.id] for row in path]
+        index = self._path.find(upto)
+        if index is not None and not self._path.bare:
+            nodes = self._path.nodes
+            shown = cast("list[HistoryMessage]", self._path.history(index + 1, step))
+        else:
+            nodes = self._branch(upto)
+            data = await self._archive.attachments(missing_data(nodes))
+            shown = [node.whole(data) for node in nodes]
+            old = settled_count(len(nodes), step)
+            shown[:old] = [as_old(entry) for entry in shown[:old]]
+        return _begun_by_user(shown, nodes)
 
-    @property
-    def known(self) -> Mapping[str, Node]:
-        """Every message by id, on the path or off it."""
-        return self._nodes
+    async def page(self, before: str | None = None, limit: int | None = None) -> list[UIMessage]:
+        """Messages of the path, oldest first, as copies: the newest ``limit`` of those before message ``before``.
 
-    @property
-    def leaf(self) -> str | None:
-        """Id of the last message of the path."""
-        return self._path[-1].id if self._path else None
-
-    def texts(self) -> list[str]:
-        """The path as JSON texts, oldest first."""
-        return [node.message.text for node in self._path]
-
-    def messages(self) -> list[UIMessage]:
-        """The path, decoded. Shared: do not change the messages."""
-        return [node.message.message for node in self._path]
-
-    def history(self, upto: str | None) -> list[HistoryMessage]:
-        """The branch that ends with message ``upto``, oldest first, as a model is shown it (``None``: nothing)."""
-        index = self._find(upto)
-        branch = self._path[: index + 1] if index is not None else self._branch(upto)
-        return [node.message for node in branch]
-
-    def append(
-        self, identifier: str, role: str, text: str, parent: str | None, at_ms: int, *, waiting: bool = False
-    ) -> list[Operation]:
-        """Add a message after ``parent``; it becomes the leaf.
-
-        What followed ``parent`` on the path leaves it and stays in the tree, but for messages that wait for their turn:
-        they follow the new one, unless that waits itself. So do those that follow one that waits.
+        Raises:
+            BadRequest: there is no message ``before``.
+            StorageError: the store cannot be read.
         """
-        node = self._new(identifier, role, HistoryMessage(text), parent)
-        node.waiting = waiting
-        return self._place(node, at_ms)
+        await self.reach([] if before is None else [before])
+        if before is not None and before not in self._nodes:
+            raise BadRequest(f"There is no message {before!r:.60}.")
+        if limit is not None and limit <= 0:
+            return []
+        leaf, more = (None, 0) if before is None else (self._nodes[before].pos, 1)
+        rows = await self._archive.branch(leaf, max_rows=None if limit is None else limit + more)
+        nodes = [_node_of(row) for row in rows.rows if row.id != before]
+        data = await self._archive.attachments(missing_data(nodes))
+        return [codec.decode(node.whole(data).text) for node in nodes]
 
-    def answer(self, message: UIMessage, parent: str | None, at_ms: int) -> list[Operation]:
-        """Add the answer to ``parent``, before the messages that wait for their turn.
+    # ── putting right ───────────────────────────────────────────────
 
-        When ``parent`` has left the path meanwhile (it was edited), so does its answer.
+    def repair(self) -> Repairs:
+        """Put right what no model must be shown: calls without an outcome, inputs that are no objects.
+
+        Each message is looked at once.
         """
-        node = self._new(message["id"], message["role"], HistoryMessage.of(message), parent)
-        if self._find(parent) is not None:
-            return self._place(node, at_ms)
-        operations = [self._stored(node, at_ms)]
-        if self._path:
-            operations.append(self._move(self._path[-1], self._path[-1].parent))
-        return operations
+        done = Repairs([], [], [])
+        unchecked, self._unchecked = self._unchecked, []
+        for node in unchecked:
+            text = node.text
+            if node.role != "assistant" or text is None or not may_need_repair(text):
+                continue
+            if self._nodes.get(node.id) is node and (repaired := repair(codec.decode(text))) is not None:
+                done.operations.extend(self.update(repaired.message))
+                done.settled.extend(repaired.settled)
+                done.normalised.extend(repaired.normalised)
+        self._unchecked.clear()
+        return done
 
-    def update(self, message: UIMessage) -> list[Operation]:
-        """Replace a message that the server made; its place stays."""
-        node = self._nodes[message["id"]]
-        node.message = HistoryMessage.of(message)
-        return [UpdateMessage(node.pos, node.text)]
+    # ── what was read ───────────────────────────────────────────────
 
-    def tip(self, identifier: str | None) -> str | None:
-        """The last message of the path that does not wait for its turn, if ``identifier`` is on the path (``None`` is);
-        else ``identifier``."""
-        if self._find(identifier) is None:
-            return identifier
-        return next((node.id for node in reversed(self._path) if not node.waiting), None)
+    def _remember(self, places: Iterable[MessagePlace]) -> None:
+        self._cluttered = True
+        for place in places:
+            self._nodes.setdefault(place.id, Node(place.pos, place.id, None, place.role))
 
-    def hold(self, identifiers: Iterable[str]) -> None:
-        """These messages wait for their turn."""
-        self._mark(identifiers, waiting=True)
+    def _adopt(self, branch: Branch) -> list[Node]:
+        """The messages of a branch as nodes. What is in memory already is what counts."""
+        self._cluttered = True
+        previous: str | None = None
+        if (before := branch.before) is not None:
+            self._nodes.setdefault(before.id, Node(before.pos, before.id, None, before.role))
+            previous = before.id
+        nodes: list[Node] = []
+        for row in branch.rows:
+            node = self._nodes.get(row.id)
+            if node is None or not node.loaded:
+                node = self._nodes[row.id] = _node_of(row)
+                node.parent = previous
+                self._unchecked.append(node)
+            nodes.append(node)
+            previous = row.id
+        return nodes
 
-    def begin(self, identifiers: Iterable[str]) -> None:
-        """The turn of these messages starts, or will never: they wait no longer."""
-        self._mark(identifiers, waiting=False)
+    async def _make_whole(self, branch: Sequence[Node]) -> None:
+        """Give the messages of a branch that clients would be sent their attachments."""
+        nodes = self._to_send(branch)
+        lacking = [node for node in nodes if node.message is None]
+        data = await self._archive.attachments(missing_data(lacking))
+        for node in lacking:
+            if node.message is None:
+                before = node.size
+                node.take(node.whole(data).text, node.references)
+                index = self._path.find(node.id)
+                if index is not None:
+                    self._path.refresh(index, before)
 
-    def clear(self) -> list[Operation]:
-        """Forget everything."""
-        self._nodes.clear()
-        self._path.clear()
-        return [ClearConversation()]
-
-    def _new(self, identifier: str, role: str, message: HistoryMessage, parent: str | None) -> Node:
-        node = self._nodes[identifier] = Node(self._take_pos(), identifier, parent, role, message)
-        return node
-
-    def _take_pos(self) -> int:
-        self._next_pos += 1
-        return self._next_pos - 1
-
-    def _mark(self, identifiers: Iterable[str], *, waiting: bool) -> None:
-        for identifier in identifiers:
-            if node := self._nodes.get(identifier):
-                node.waiting = waiting
-
-    def _find(self, identifier: str | None) -> int | None:
-        """Index on the path, -1 for the place before the first message, ``None`` when it is not there."""
-        if identifier is None:
-            return -1
-        for index in range(len(self._path) - 1, -1, -1):
-            if self._path[index].id == identifier:
-                return index
-        return None
-
-    def _branch(self, upto: str | None) -> list[Node]:
-        branch: list[Node] = []
-        while upto is not None:
-            node = self._nodes[upto]
-            branch.append(node)
-            upto = node.parent
-        return branch[::-1]
-
-    def _place(self, node: Node, at_ms: int) -> list[Operation]:
-        """Put ``node`` after its parent, and what waits after ``node``."""
-        index = self._find(node.parent)
-        before = self._path[: index + 1] if index is not None else self._branch(node.parent)
-        following = self._path[len(before) if index is not None else _shared(before, self._path) :]
-        carried = [] if node.waiting else _from_first_waiting(following)
-        self._path = [*before, node]
-        operations = [self._stored(node, at_ms)]
-        for follower in carried:
-            operations += self._move_with_branches(follower, self._path[-1].id, carried)
-            self._path.append(follower)
-        return operations
-
-    def _move_with_branches(self, node: Node, parent: str, carried: Sequence[Node]) -> list[Operation]:
-        """Give ``node`` another place; what else follows it refers to its position and gets a new one as well."""
-        operations = [self._move(node, parent)]
-        moved = [node]
-        while moved and len(self._nodes) > len(self._path):
-            above = moved.pop()
-            for child in [child for child in self._nodes.values() if child.parent == above.id]:
-                if child not in carried:
-                    operations.append(self._move(child, above.id))
-                    moved.append(child)
-        return operations
-
-    def _stored(self, node: Node, at_ms: int) -> Operation:
-        return AppendMessage(node.pos, node.id, self._pos_of(node.parent), node.role, node.text, at_ms)
-
-    def _move(self, node: Node, parent: str | None) -> Operation:
-        was, node.pos, node.parent = node.pos, self._take_pos(), parent
-        return MoveMessage(was, node.pos, self._pos_of(parent))
-
-    def _pos_of(self, identifier: str | None) -> int | None:
-        return None if identifier is None else self._nodes[identifier].pos
+    def _to_send(self, branch: Sequence[Node]) -> list[Node]:
+        """The end of a branch that fits the window."""
+        count = must_send(branch)
+        size = sum(node.size for node in branch[len(branch) - count :])
+        while count < len(branch) and size + branch[-count - 1].size <= self._window:
+            count += 1
+            size += branch[-count].size
+        return list(branch[len(branch) - count :])
 
 
-def _shared(branch: Sequence[Node], path: Sequence[Node]) -> int:
-    """How many messages two branches have in common."""
-    pairs = zip(branch, path, strict=False)
-    return next((index for index, (one, other) in enumerate(pairs) if one is not other), min(len(branch), len(path)))
+def _limit(budget: float) -> int | None:
+    """A budget as the store takes it."""
+    return None if math.isinf(budget) else int(budget)
 
 
-def _from_first_waiting(following: Sequence[Node]) -> list[Node]:
-    """The messages that wait. One among them that waits no longer, as its turn was cancelled, keeps its place there."""
-    first = next((index for index, node in enumerate(following) if node.waiting), len(following))
-    return list(following[first:])
+def _joined(older: list[Node], newer: list[Node]) -> list[Node]:
+    """One branch out of two pieces of it. What was damaged between them is left out."""
+    if older and newer:
+        newer[0].parent = older[-1].id
+    return [*older, *newer]
+
+
+def missing_data(nodes: Iterable[Node]) -> list[str]:
+    """Digests of the attachments that these messages lack."""
+    return [reference.digest for node in nodes if node.message is None for reference in node.references]
+
+
+def _node_of(row: MessageRow) -> Node:
+    node = Node(row.pos, row.id, None, row.role)
+    if row.attachments:
+        node.take_rest(row.body, row.attachments)
+    else:
+        node.take(row.body)
+    return node
+
+
+def _begun_by_user(entries: list[HistoryMessage], nodes: Sequence[Node]) -> list[HistoryMessage]:
+    """Strict providers want a conversation that the user begins."""
+    first = next((node for node in nodes if node.role != "system"), None)
+    if first is None or first.role == "user":
+        return entries
+    text = _BEGINS if nodes[0].parent is None else _EARLIER
+    note = HistoryMessage.of({"id": "", "role": "user", "parts": [{"type": "text", "text": text}]})
+    return [note, *entries]

@@ -17,22 +17,30 @@ __all__ = [
     "AgentRecord",
     "AppendChunks",
     "AppendMessage",
+    "AttachmentRef",
+    "Branch",
     "ChunkSegment",
     "ClearConversation",
     "CloseTurn",
     "Commit",
     "DeleteValue",
     "DropChunks",
+    "FindFollowing",
+    "FindMessages",
     "LoadAgent",
+    "LoadAttachments",
+    "LoadBranch",
     "LoadChunks",
     "LoadOffPath",
     "LoadPath",
     "LoadValue",
+    "MessagePlace",
     "MessageRow",
     "MoveMessage",
     "OpenAgents",
     "OpenTurn",
     "Operation",
+    "PutAttachment",
     "PutValue",
     "Query",
     "Store",
@@ -59,6 +67,27 @@ class Operation(msgspec.Struct, frozen=True):
     """One change of one agent's data."""
 
 
+class AttachmentRef(msgspec.Struct, frozen=True, array_like=True):
+    """A place in a message's text where base64 text was taken out: its data is kept beside the row."""
+
+    offset: int
+    """Where it belongs, in characters of the text as it is kept."""
+    digest: str
+    """SHA-256 of the data, in hexadecimal."""
+    size: int
+    """Characters that were taken out."""
+
+
+class PutAttachment(Operation, frozen=True):
+    """Data that messages of the agent refer to. Kept once for each digest, until no message refers to it any more.
+
+    Comes before the message that refers to it, in the same write.
+    """
+
+    digest: str
+    data: bytes
+
+
 class AppendMessage(Operation, frozen=True):
     """A new message of the conversation tree. It becomes the leaf of the active path.
 
@@ -76,6 +105,8 @@ class AppendMessage(Operation, frozen=True):
     """The message as JSON text, kept byte for byte."""
     at_ms: int
     """Unix time in milliseconds."""
+    attachments: tuple[AttachmentRef, ...] = ()
+    """What was taken out of the body, in order."""
 
 
 class UpdateMessage(Operation, frozen=True):
@@ -83,6 +114,8 @@ class UpdateMessage(Operation, frozen=True):
 
     pos: int
     body: str
+    attachments: tuple[AttachmentRef, ...] = ()
+    """What was taken out of the body, in order."""
 
 
 class MoveMessage(Operation, frozen=True):
@@ -148,7 +181,8 @@ class DropChunks(Operation, frozen=True):
 
 
 class ClearConversation(Operation, frozen=True):
-    """Forget all messages, turns (the open ones too) and chunks. Values stay. Positions begin at 0 again."""
+    """Forget all messages with their attachments, turns (the open ones too) and chunks. Values stay. Positions begin at
+    0 again."""
 
 
 class PutValue(Operation, frozen=True):
@@ -224,6 +258,61 @@ class MessageRow(msgspec.Struct, frozen=True):
     parent: int | None
     role: str
     body: str
+    attachments: tuple[AttachmentRef, ...] = ()
+
+
+class MessagePlace(msgspec.Struct, frozen=True):
+    """Where a message stands, without its text."""
+
+    pos: int
+    id: str
+    parent: int | None
+    role: str
+
+
+class FindMessages(Query[list[MessagePlace]], frozen=True):
+    """Which of these messages are stored, on the active path or off it. In no order."""
+
+    agent: str
+    ids: Sequence[str]
+
+
+class FindFollowing(Query[list[MessagePlace]], frozen=True):
+    """The messages that follow one of those at these positions: each begins a branch. Lowest position first."""
+
+    agent: str
+    parents: Sequence[int]
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """The end of a branch."""
+
+    rows: list[MessageRow]
+    """Oldest first."""
+    before: MessagePlace | None
+    """The message that the first of the rows follows; ``None`` when that is a root, or when there are no rows."""
+
+
+class LoadBranch(Query[Branch], frozen=True):
+    """The end of the branch whose last message is at ``leaf``, as far as it fits.
+
+    Always at least that message, if it is stored.
+    """
+
+    agent: str
+    leaf: int | None = None
+    """Position of the last message; ``None`` for the leaf of the active path."""
+    max_bytes: int | None = None
+    """Most bytes of text, what was taken out of it included; ``None`` for no limit."""
+    max_rows: int | None = None
+    """Most messages; ``None`` for no limit."""
+
+
+class LoadAttachments(Query[dict[str, bytes]], frozen=True):
+    """The data of these attachments, by digest; those that are not stored are missing."""
+
+    agent: str
+    digests: Sequence[str]
 
 
 class LoadPath(Query[list[MessageRow]], frozen=True):
@@ -232,8 +321,8 @@ class LoadPath(Query[list[MessageRow]], frozen=True):
     agent: str
 
 
-class LoadOffPath(Query[list[MessageRow]], frozen=True):
-    """The messages that are not on the active path."""
+class LoadOffPath(Query[list[MessagePlace]], frozen=True):
+    """Where the messages stand that are not on the active path. Lowest position first."""
 
     agent: str
 

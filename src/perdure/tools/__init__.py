@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from perdure.tools.contract import Tool, ToolContext
 from perdure.tools.decorator import FunctionTool, tool
+from perdure.tools.media import Media
 from perdure.tools.merge import ToolSet, merge
 
-__all__ = ["FunctionTool", "Tool", "ToolContext", "ToolSet", "merge", "tool"]
+__all__ = ["FunctionTool", "Media", "Tool", "ToolContext", "ToolSet", "merge", "tool"]

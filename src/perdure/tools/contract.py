@@ -1,34 +1,25 @@
 """The contract of a server tool: what the model is told about it, and how one call of it runs.
 
-Imports the schema and output modules beside it. Knows no turn, no agent class and no approval.
+Imports the modules beside it. Knows no turn, no agent class and no approval.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import msgspec
-from anyio.lowlevel import RunVar
 
+from perdure.errors import ConfigurationError, ToolError
 from perdure.models.contract import ToolSpec
 from perdure.protocol.messages import UIMessage
 from perdure.tools.definition import Definition
-from perdure.tools.output import json_ready
+from perdure.tools.running import run_function
 from perdure.tools.schemas import DeclaredDefinition
 
 __all__ = ["Tool", "ToolContext"]
-
-MAX_TOOL_THREADS = 40
-"""Synchronous tools that run at the same time; more wait. Apart from other threads, so that slow tools hold up nothing
-else."""
-
-_threads: RunVar[anyio.CapacityLimiter] = RunVar("perdure_tool_threads")
 
 
 class ToolContext(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -55,24 +46,38 @@ class Tool:
         description: str,
         input_schema: Mapping[str, Any] | type[Any],
         execute: Callable[..., Any],
+        timeout: float | None = None,
     ) -> None:
         """A tool from its parts.
 
         Args:
-            name: What the model calls it. Providers accept letters, digits, ``_`` and ``-``, at most 64.
+            name: Any text. Where it is more than 64 characters, or others than letters, digits, ``_`` and ``-``, the
+                model is told a similar one.
             description: Tells the model what it does and when to use it.
             input_schema: JSON Schema of an object, a pydantic model, a ``TypedDict`` or a dataclass.
             execute: ``execute(input)`` or ``execute(input, context)``, synchronous or not. ``input`` is an instance of
                 the model or dataclass, or a ``dict``; a :class:`ToolContext` is passed when there is a second required
-                parameter. Synchronous functions run in a worker thread.
+                parameter. Synchronous functions run in a worker thread. An async generator streams: people see each
+                value that it yields at once, and the last is the result.
+            timeout: Seconds that a call may take; without end by default. Then an asynchronous function is cancelled
+                and a synchronous one left alone in its thread, and the model is told.
 
         Raises:
-            ConfigurationError: on first use, when ``input_schema`` describes no object or is no valid schema.
+            ConfigurationError: ``timeout`` is no positive number; on first use, when ``input_schema`` describes no
+                object or is no valid schema.
         """
-        self._set_up(name, DeclaredDefinition(name, description, input_schema, execute), execute)
+        self._set_up(name, DeclaredDefinition(name, description, input_schema, execute), execute, timeout)
 
-    def _set_up(self, name: str, definition: Definition, execute: Callable[..., Any]) -> None:
+    def _set_up(
+        self, name: str, definition: Definition, execute: Callable[..., Any], timeout: float | None = None
+    ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ConfigurationError(
+                f"tool {name} has a timeout of {timeout!r}; it must be a positive number of seconds"
+            )
         self.name = name
+        self.timeout = timeout
+        """Seconds that a call may take."""
         self.execute = execute
         """The function itself."""
         self._definition = definition
@@ -94,25 +99,31 @@ class Tool:
             self._spec = ToolSpec(self.name, self._definition.description, self._definition.schema)
         return self._spec
 
-    async def run(self, input: dict[str, Any], context: ToolContext) -> Any:
+    async def run(
+        self, input: dict[str, Any], context: ToolContext, progress: Callable[[Any], None] | None = None
+    ) -> Any:
         """One call: checks the input, calls the function, and makes its result JSON.
 
         What the function raises comes out as it is. When the caller is cancelled, an asynchronous function is cancelled
-        and a synchronous one is left to finish in its thread, its result unused.
+        and a synchronous one is left to finish in its thread, its result unused. An async generator is closed.
 
         Args:
             input: What the model wrote. Not changed, and not shared with the function.
             context: Passed to functions that ask for it.
+            progress: Given each value of a function that is, or returns, an async generator: JSON. The last value is
+                the result. Of a generator that was awaited, or is synchronous, nothing is seen but the last value.
 
         Returns:
             A JSON value, sharing nothing with what the function returned.
 
         Raises:
             InvalidToolInput: the input does not fit; the text names every wrong field, for the model.
-            ToolError: the result has no JSON form.
+            ToolError: the call took longer than :attr:`timeout`, or the result has no JSON form.
         """
         call = self._definition.bind(self.name, self.execute, input, context)
-        return json_ready(await _invoke(call), self.name)
+        with anyio.move_on_after(self.timeout):
+            return await run_function(call, self.name, progress)
+        raise ToolError(f"Tool {self.name} took longer than {self.timeout:g} s and was stopped.")
 
     def renamed(self, name: str) -> Tool:
         """The same tool under another name."""
@@ -127,25 +138,3 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
-
-
-async def _invoke(call: partial[Any]) -> Any:
-    if _is_async(call.func):
-        return await call()
-    result = await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=_limiter())
-    return await result if inspect.isawaitable(result) else result
-
-
-def _is_async(function: Any) -> bool:
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
-
-def _limiter() -> anyio.CapacityLimiter:
-    try:
-        return _threads.get()
-    except LookupError:
-        limiter = anyio.CapacityLimiter(MAX_TOOL_THREADS)
-        _threads.set(limiter)
-        return limiter

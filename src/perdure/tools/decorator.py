@@ -20,7 +20,14 @@ S = TypeVar("S")
 class FunctionTool(Tool, Generic[P, R]):
     """A function as a tool: still callable like the function, and bound to its object when it is a method."""
 
-    def __init__(self, function: Callable[P, R], *, name: str | None = None, description: str | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
         """A tool from a function.
 
         Args:
@@ -28,9 +35,10 @@ class FunctionTool(Tool, Generic[P, R]):
                 the context and is hidden from the model.
             name: Instead of the function's.
             description: Instead of the docstring's.
+            timeout: Seconds that a call may take.
         """
         self._definition: FunctionDefinition
-        self._set_up(name or _name(function), FunctionDefinition(function, description), function)
+        self._set_up(name or _name(function), FunctionDefinition(function, description), function, timeout)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
 
@@ -61,16 +69,24 @@ class FunctionTool(Tool, Generic[P, R]):
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None
+    *, name: str | None = None, description: str | None = None, timeout: float | None = None
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
-    function: Callable[..., Any] | None = None, /, *, name: str | None = None, description: str | None = None
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
 ) -> Any:
-    """Makes a function or a method a tool: ``@tool`` or ``@tool(name=…, description=…)``.
+    """Makes a function or a method a tool: ``@tool`` or ``@tool(name=…, description=…, timeout=…)``.
 
     The model sees the parameters with their types and defaults, and the docstring (google, numpy or sphinx style): its
     text as the description of the tool, its entries for the parameters as theirs. A parameter annotated
     :class:`~perdure.tools.ToolContext` receives the context of the call. Synchronous functions run in a worker thread.
+
+    An async generator streams: people see each value that it yields at once, and the last is the result. A call that
+    takes longer than ``timeout`` seconds is stopped, and the model is told.
 
     The signature is read on first use, so an unusable one raises
     :class:`~perdure.errors.ConfigurationError` there and not here.
@@ -79,7 +95,7 @@ def tool(
         return FunctionTool(function)
 
     def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(function, name=name, description=description)
+        return FunctionTool(function, name=name, description=description, timeout=timeout)
 
     return decorate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -16,8 +15,6 @@ __all__ = ["ToolSet", "ToolSource", "merge"]
 
 ToolSource = Sequence[Tool | Callable[..., Any]] | Mapping[str, Tool | Callable[..., Any]]
 """Tools and plain functions; in a mapping the keys are the names."""
-
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ToolSet(Mapping[str, Tool]):
@@ -52,8 +49,8 @@ def merge(*sources: ToolSource) -> ToolSet:
     """One set of all sources. A tool of a later source takes the place of an earlier one with its name.
 
     Raises:
-        ConfigurationError: two tools in one list have the same name, a name is one that providers refuse, or something
-            is neither a tool nor a function.
+        ConfigurationError: two tools in one list have the same name, a name is empty, or something is neither a tool
+            nor a function.
     """
     tools: dict[str, Tool] = {}
     for source in sources:
@@ -92,16 +89,11 @@ def _tool(item: Any) -> Tool:
     raise ConfigurationError(f"{item!r} is no tool: give functions, tools made with @tool, or Tool(…)")
 
 
-def _check_name(name: str, tool: Tool) -> None:
-    if not _NAME.fullmatch(name):
+def _check_name(name: Any, tool: Tool) -> None:
+    if not isinstance(name, str) or not name:
         raise ConfigurationError(
-            f"model providers refuse the tool name {name!r} (of {_origin(tool)}): use 1 to 64 of the characters A-Z, "
-            f"a-z, 0-9, _ and -, for example @tool(name={_suggest(name)!r})."
+            f"the tool of {_origin(tool)} is named {name!r:.40}: a name is a text of some characters"
         )
-
-
-def _suggest(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:64].strip("_") or "my_tool"
 
 
 def _origin(tool: Tool) -> str:

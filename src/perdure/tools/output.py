@@ -1,8 +1,7 @@
-"""Results of tools as JSON values. Imports ``errors`` only."""
+"""Results of tools as JSON values. Imports ``errors`` and the media beside it."""
 
 from __future__ import annotations
 
-import base64
 import enum
 import math
 from collections import deque
@@ -13,18 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from perdure.errors import ToolError
+from perdure.tools.media import Media, data_url
 
 __all__ = ["json_ready"]
 
 _BYTES = (bytes, bytearray, memoryview)
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
-
-_SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-)
 
 
 def json_ready(value: Any, tool: str) -> Any:
@@ -34,7 +27,8 @@ def json_ready(value: Any, tool: str) -> Any:
     - pydantic models, dataclasses, named fields of structs and attrs classes become objects.
     - Sets, tuples and arrays (what has ``tolist``) become lists; the order of a set is its own.
     - Dates, times, UUIDs, paths and decimals become text, durations ISO 8601 text, enums their value.
-    - Bytes become a ``data:`` URL: base64 text that says what it is (PNG, JPEG, GIF, WebP and PDF are recognised).
+    - Bytes and :class:`~perdure.Media` become a ``data:`` URL: base64 text that says what it is (PNG, JPEG, GIF, WebP
+      and PDF are recognised).
     - Integers beyond 64 bits become text.
 
     Raises:
@@ -102,7 +96,9 @@ def _nested(value: Any) -> Any:
 
 def _special(value: Any) -> tuple[bool, Any]:
     if isinstance(value, _BYTES):
-        return True, _data_url(bytes(cast("bytes", value)))
+        return True, data_url(bytes(cast("bytes", value)))
+    if isinstance(value, Media):
+        return True, data_url(value.data, value.media_type)
     if isinstance(value, PurePath):
         return True, str(value)
     if isinstance(value, type):
@@ -134,13 +130,3 @@ def _key(key: Any) -> str:
     if isinstance(plain, int | float):
         return str(plain)
     raise _NoJSON(f"an object with {key!r} as a key")
-
-
-def _data_url(data: bytes) -> str:
-    return f"data:{_media_type(data)};base64,{base64.b64encode(data).decode()}"
-
-
-def _media_type(data: bytes) -> str:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _SIGNATURES if data.startswith(start)), "application/octet-stream")

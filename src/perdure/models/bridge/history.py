@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
 
 from perdure.models.bridge.files import binary_of, file_content
 from perdure.models.bridge.metadata import kept_from, signature_from
+from perdure.models.bridge.outputs import output_content
 from perdure.protocol import codec
 from perdure.protocol.messages import Part, UIMessage, is_tool_part, tool_name
 
@@ -124,7 +125,7 @@ class MessageConverter:
         approval: dict[str, Any] = part.get("approval") or {}
         match part.get("state"):
             case "output-available":
-                return ToolReturnPart(tool_name(part), _output(part.get("output")), call_id)
+                return ToolReturnPart(tool_name(part), output_content(part.get("output")), call_id)
             case "output-error":
                 text = part.get("errorText") or "The tool failed without saying why."
                 outcome = "failed" if self.native_errors else "success"
@@ -140,10 +141,6 @@ class MessageConverter:
 def _text(part: Part) -> str:
     text = part.get("text") if part.get("type") == "text" else None
     return text if isinstance(text, str) else ""
-
-
-def _output(output: Any) -> str:
-    return output if isinstance(output, str) else codec.encode_text(output)
 
 
 def _arguments(value: Any) -> dict[str, Any]:

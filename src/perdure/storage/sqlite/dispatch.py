@@ -7,7 +7,9 @@ from sqlite3 import Cursor
 from typing import Any
 
 from perdure.storage import contract
-from perdure.storage.sqlite import agents, chunks, messages, turns, values
+from perdure.storage import families as family_contract
+from perdure.storage import timers as timer_contract
+from perdure.storage.sqlite import agents, attachments, branches, chunks, families, messages, timers, turns, values
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -22,9 +24,11 @@ def _clear_conversation(cursor: Cursor, agent: int, operation: contract.ClearCon
     chunks.clear_chunks(cursor, agent)
     turns.clear_turns(cursor, agent)
     messages.clear_messages(cursor, agent)
+    attachments.clear_attachments(cursor, agent)
 
 
 APPLIES: dict[type[contract.Operation], Apply] = {
+    contract.PutAttachment: attachments.put_attachment,
     contract.AppendMessage: messages.append_message,
     contract.UpdateMessage: messages.update_message,
     contract.MoveMessage: messages.move_message,
@@ -36,18 +40,38 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.ClearConversation: _clear_conversation,
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
+    family_contract.ForgetFamily: families.forget_family,
+    timer_contract.PutTimer: timers.put_timer,
+    timer_contract.DeleteTimer: timers.delete_timer,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadAgent: agents.load_agent,
     contract.OpenAgents: agents.open_agents,
-    contract.LoadPath: messages.load_path,
-    contract.LoadOffPath: messages.load_off_path,
+    contract.LoadBranch: branches.load_branch,
+    contract.LoadPath: branches.load_path,
+    contract.LoadOffPath: branches.load_off_path,
+    contract.FindMessages: messages.find_messages,
+    contract.FindFollowing: messages.find_following,
+    contract.LoadAttachments: attachments.load_attachments,
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
+    family_contract.LoadChildren: families.load_children,
+    timer_contract.LoadTimers: timers.load_timers,
+    timer_contract.AgentsWithTimers: timers.agents_with_timers,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
-    {contract.LoadPath, contract.LoadOffPath, contract.OpenAgents}
+    {
+        contract.LoadBranch,
+        contract.LoadPath,
+        contract.LoadOffPath,
+        contract.FindMessages,
+        contract.FindFollowing,
+        contract.LoadAttachments,
+        contract.OpenAgents,
+        family_contract.LoadChildren,
+        timer_contract.AgentsWithTimers,
+    }
 )
 """Queries whose answer grows with the data: they run in a thread, not in the event loop."""

@@ -1,28 +1,64 @@
-"""The ``message`` table: a tree of messages per agent, and its active path."""
+"""The ``message`` table: a tree of messages per agent."""
 
 from __future__ import annotations
 
 from sqlite3 import Cursor
+from typing import Any
+
+import msgspec
 
 from perdure.errors import StorageError
-from perdure.storage.contract import AppendMessage, LoadOffPath, LoadPath, MessageRow, MoveMessage, UpdateMessage
+from perdure.storage.contract import (
+    AppendMessage,
+    AttachmentRef,
+    FindFollowing,
+    FindMessages,
+    MessagePlace,
+    MessageRow,
+    MoveMessage,
+    UpdateMessage,
+)
+from perdure.storage.sqlite.attachments import sweep_attachments
 
-__all__ = ["append_message", "clear_messages", "load_off_path", "load_path", "move_message", "update_message"]
+__all__ = [
+    "COLUMNS",
+    "append_message",
+    "clear_messages",
+    "find_following",
+    "find_messages",
+    "move_message",
+    "row_of",
+    "update_message",
+]
+
+COLUMNS = "pos, id, parent, role, body, attachments"
+"""What :func:`row_of` makes a row of."""
 
 _APPEND = """
-insert into message (agent, pos, id, parent, role, at_ms, body)
-select ?, ?, ?, ?, ?, ?, ?
+insert into message (agent, pos, id, parent, role, at_ms, body, attachments)
+select ?, ?, ?, ?, ?, ?, ?, ?
 where ? is null or exists (select 1 from message where agent = ? and pos = ?)
 """
-_UPDATE = "update message set body = ? where agent = ? and pos = ?"
+_ATTACHED = "select attachments from message where agent = ? and pos = ?"
+_UPDATE = "update message set body = ?, attachments = ? where agent = ? and pos = ?"
 _MOVE = """
 update message set pos = ?, parent = ?
 where agent = ? and pos = ? and (? is null or exists (select 1 from message where agent = ? and pos = ?))
 """
-_ALL = "select pos, id, parent, role, body from message where agent = (select id from agent where key = ?) order by pos"
 _CLEAR = "delete from message where agent = ?"
-_LEAF = "select agent.id, max(pos) from agent join message on message.agent = agent.id where key = ?"
-_DOWN_FROM = "select pos, id, parent, role, body from message where agent = ? and pos <= ? order by pos desc"
+_FIND = """
+select pos, id, parent, role from message where agent = (select id from agent where key = ?) and id in (%s)
+"""
+# Messages lie behind those that they follow: of a branch near the end, little has to be looked at.
+_FOLLOWING = """
+select pos, id, parent, role from message
+where agent = (select id from agent where key = ?) and pos > ? and parent in (%s) order by pos
+"""
+
+_MOST_AT_ONCE = 500
+"""Values that are looked for with one statement."""
+
+_references = msgspec.json.Decoder(tuple[AttachmentRef, ...])
 
 
 def append_message(cursor: Cursor, agent: int, operation: AppendMessage) -> None:
@@ -33,21 +69,24 @@ def append_message(cursor: Cursor, agent: int, operation: AppendMessage) -> None
         sqlite3.IntegrityError: its id or position is taken, or it follows a later one.
     """
     op = operation
-    row = (agent, op.pos, op.id, op.parent, op.role, op.at_ms, op.body)
+    row = (agent, op.pos, op.id, op.parent, op.role, op.at_ms, op.body, _text_of(op.attachments))
     cursor.execute(_APPEND, (*row, op.parent, agent, op.parent))
     if cursor.rowcount != 1:
         raise StorageError(f"message {op.id!r} follows position {op.parent}, where no message is stored")
 
 
 def update_message(cursor: Cursor, agent: int, operation: UpdateMessage) -> None:
-    """Replace a message's text.
+    """Replace a message's text. Attachments that nothing refers to afterwards are forgotten.
 
     Raises:
         StorageError: there is no message at that position.
     """
-    cursor.execute(_UPDATE, (operation.body, agent, operation.pos))
-    if cursor.rowcount != 1:
-        raise StorageError(f"no message is stored at position {operation.pos}")
+    op = operation
+    before = cursor.execute(_ATTACHED, (agent, op.pos)).fetchone()
+    if before is None:
+        raise StorageError(f"no message is stored at position {op.pos}")
+    cursor.execute(_UPDATE, (op.body, _text_of(op.attachments), agent, op.pos))
+    sweep_attachments(cursor, agent, {reference.digest for reference in _references_in(before[0])})
 
 
 def move_message(cursor: Cursor, agent: int, operation: MoveMessage) -> None:
@@ -68,34 +107,40 @@ def clear_messages(cursor: Cursor, agent: int) -> None:
     cursor.execute(_CLEAR, (agent,))
 
 
-def load_path(cursor: Cursor, query: LoadPath) -> list[MessageRow]:
-    """The active path, oldest first.
-
-    Parents lie below their children, so one scan downwards from the leaf meets the whole path. Where it meets a message
-    of another branch it starts anew at the parent: a conversation without branches costs one scan (half of what a
-    recursive query takes), and a branch costs one seek however long it is.
-    """
-    agent, pos = cursor.execute(_LEAF, (query.agent,)).fetchone()
-    path: list[MessageRow] = []
-    while pos is not None:
-        next_pos = _climb(cursor, agent, pos, path)
-        pos = next_pos if next_pos != pos else None  # a parent that is not stored, in a file that was tampered with
-    path.reverse()
-    return path
+def find_messages(cursor: Cursor, query: FindMessages) -> list[MessagePlace]:
+    """Where these messages stand, those of them that are stored."""
+    found: list[MessagePlace] = []
+    for start in range(0, len(query.ids), _MOST_AT_ONCE):
+        ids = query.ids[start : start + _MOST_AT_ONCE]
+        marks = ",".join("?" * len(ids))
+        found += [MessagePlace(*row) for row in cursor.execute(_FIND % marks, (query.agent, *ids))]
+    return found
 
 
-def load_off_path(cursor: Cursor, query: LoadOffPath) -> list[MessageRow]:
-    """The messages that are not on the active path, oldest first."""
-    path = {row.pos for row in load_path(cursor, LoadPath(query.agent))}
-    return [MessageRow(*row) for row in cursor.execute(_ALL, (query.agent,)) if row[0] not in path]
+def find_following(cursor: Cursor, query: FindFollowing) -> list[MessagePlace]:
+    """What follows these messages."""
+    found: list[MessagePlace] = []
+    for start in range(0, len(query.parents), _MOST_AT_ONCE):
+        parents = query.parents[start : start + _MOST_AT_ONCE]
+        statement = _FOLLOWING % ",".join("?" * len(parents))
+        found += [MessagePlace(*row) for row in cursor.execute(statement, (query.agent, min(parents), *parents))]
+    return sorted(found, key=lambda place: place.pos)
 
 
-def _climb(cursor: Cursor, agent: int, pos: int, path: list[MessageRow]) -> int | None:
-    """Follow parents from ``pos`` while they are the next row below; the position to go on from, if there is one."""
-    wanted: int | None = pos
-    for row in cursor.execute(_DOWN_FROM, (agent, pos)):
-        if row[0] != wanted:
-            break
-        path.append(MessageRow(*row))
-        wanted = row[2]
-    return wanted
+def row_of(values: tuple[Any, ...]) -> MessageRow:
+    """A row from its columns."""
+    if values[-1] is None:
+        return MessageRow(*values[:-1])
+    return MessageRow(*values[:-1], attachments=_references_in(values[-1]))
+
+
+def _text_of(attachments: tuple[AttachmentRef, ...]) -> str | None:
+    return msgspec.json.encode(attachments).decode() if attachments else None
+
+
+def _references_in(text: str | None) -> tuple[AttachmentRef, ...]:
+    """What the column says; nothing when it is damaged, which leaves the message without its data."""
+    try:
+        return _references.decode(text) if text is not None else ()
+    except msgspec.DecodeError:
+        return ()
