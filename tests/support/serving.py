@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from perdure import Agent, App, Limits
 from perdure.host.engine import Engine
+from perdure.server.transport import WebSocketProtocol
 from tests.support.engines import default_engine
 from tests.support.tabs import PATIENCE, Tab
 
@@ -124,7 +125,7 @@ async def serving(
         idle_seconds=idle_seconds,
         engine=engine or default_engine(),
     )
-    async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
+    async with serving_app(app, ws=WebSocketProtocol, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
 
 
@@ -135,6 +136,7 @@ async def serving_app(
     ws: Any = "websockets-sansio",
     max_size: int = 2**30,
     send_buffer: int | None = None,
+    compress: bool = False,
 ) -> AsyncGenerator[Serving]:
     """Serve any ASGI app.
 
@@ -143,13 +145,14 @@ async def serving_app(
         ws: uvicorn's WebSocket protocol, by name or as a class.
         max_size: Largest frame that the server takes, in bytes.
         send_buffer: Bytes that the system buffers for each connection.
+        compress: Whether frames may be compressed.
     """
     config = uvicorn.Config(
         app,
         port=0,
         ws=ws,
         ws_max_size=max_size,
-        ws_per_message_deflate=False,
+        ws_per_message_deflate=compress,
         log_config=None,
         log_level="error",
     )
