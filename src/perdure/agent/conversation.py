@@ -227,6 +227,8 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        if taken := self._turns.answers.intersection(message.id for message in changes.append):
+            raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
         return changes
 
     def _without_question(self, body: client_frames.ChatBody, changes: Changes) -> frames.Outcome | None:
@@ -251,6 +253,10 @@ class Conversation:
     def cancel_all(self) -> None:
         """Stop every turn."""
         self._turns.cancel_all()
+
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        await self._turns.stop()
 
     def clear(self, sender: PeerId | None = None) -> None:
         """Forget the conversation and stop every turn. ``sender`` is not told."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
+from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
 from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
@@ -25,7 +25,6 @@ from perdure.agent.turn_config import ChatResponse, TurnResult
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.errors import NestedTurn
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
 from perdure.protocol import server_frames as frames
@@ -34,9 +33,6 @@ from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation,
 __all__ = ["Failure", "Turns"]
 
 logger = logging.getLogger(__name__)
-
-_inside: ContextVar[tuple[Turns, ...]] = ContextVar("perdure_inside", default=())
-"""Whose turns the running code is part of, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,9 @@ class Turns:
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
         self._answer: Answer | None = None
+        self._ended: asyncio.Event | None = None
+        self.nesting = Nesting(lambda turn: self._queue.active == turn)
+        """What waits for turns of this agent."""
         self.failure = failure
         """The turn that failed last, unless another was accepted since."""
 
@@ -119,18 +118,14 @@ class Turns:
         """Whether this request runs or waits."""
         return request in self._open
 
+    @property
+    def answers(self) -> set[str]:
+        """Ids of the messages that open turns will write: clients know them, and may not use them for their own."""
+        return {turn.message_id for turn in self._open.values()}
+
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
-
-    def refuse_nested(self, what: str) -> None:
-        """For calls that wait for a turn of this agent.
-
-        Raises:
-            NestedTurn: the caller is part of one.
-        """
-        if self in _inside.get():
-            raise NestedTurn(what)
 
     def _admit(self, turn: Turn, changes: Changes) -> bool:
         admission = self._queue.admit(turn.id)
@@ -180,6 +175,13 @@ class Turns:
             if request is not None:
                 self.cancel(request)
 
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        while self._queue.active is not None:
+            self._ended = asyncio.Event()
+            self.cancel_all()
+            await self._ended.wait()
+
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
         self._generation += 1
@@ -212,7 +214,7 @@ class Turns:
             emit("chat:turn:finish", requestId=turn.id, status=ending.outcome)
 
     async def _carry_out(self, turn: Turn) -> Ending:
-        _inside.set((*_inside.get(), self))
+        self.nesting.enter(turn.id)
         answer = self._answer = Answer(turn, self._room)
         try:
             ending = await self._reach_an_end(turn, answer)
@@ -220,8 +222,9 @@ class Turns:
             # The server stops: what was said so far is kept, and the turn stays open for the next start.
             if turn.generation == self._generation:
                 self._services.checkpoint(answer.stream.unstored())
-            if turn.result is not None:
-                turn.result.cancel()
+            for unfinished in self._open.values():
+                if unfinished.result is not None:
+                    unfinished.result.cancel()
             raise
         self._settle(turn, answer, ending)
         if ending.outcome == "error":
@@ -330,6 +333,8 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        if self._ended is not None:
+            self._ended.set()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
