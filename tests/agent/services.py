@@ -99,18 +99,11 @@ class RecordingServices:
     def new_id(self) -> str:
         return f"id-{next(self._ids)}"
 
-<<<<<<< HEAD
     def alarm(self, due_ms: int | None) -> None:
         self.alarms.append(due_ms)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0)
-=======
-    def alarm(self, due_ms: int | None) -> None: ...
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
->>>>>>> host
 
     def then(self, call: Callable[[], None]) -> None:
         call()
