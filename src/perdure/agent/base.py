@@ -13,6 +13,7 @@ from perdure.agent.callables import callables_of
 from perdure.agent.connection import Connection, ConnectionRequest
 from perdure.agent.retry import Retry
 from perdure.agent.schedules import Kind, Schedule
+from perdure.agent.threads import in_loop
 from perdure.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -67,11 +68,11 @@ class Agent:
             TypeError: ``state`` has no JSON form.
             Exception: what :meth:`validate_state_change` raises. Nothing changes then.
         """
-        self._bound.state.set(state)
+        in_loop(lambda: self._bound.state.set(state))
 
     def configure(self, config: Any) -> None:
         """Store a JSON value that only the server sees; it outlives restarts (reference: engine §1.4)."""
-        self._bound.values.put("config", config)
+        in_loop(lambda: self._bound.values.put("config", config))
 
     def get_config(self) -> Any:
         """The value given to :meth:`configure` last, as a copy; ``None`` when there was none."""
@@ -84,9 +85,13 @@ class Agent:
 
     def broadcast(self, text: str, *, without: Sequence[Connection] = ()) -> None:
         """Send a message of the application's own to all connections, but for those in ``without``."""
-        for connection in self._bound.connections:
-            if connection not in without:
-                connection.send(text)
+
+        def send() -> None:
+            for connection in self._bound.connections:
+                if connection not in without:
+                    connection.send(text)
+
+        in_loop(send)
 
     # ── its family ──────────────────────────────────────────────────
 
@@ -222,7 +227,8 @@ class Agent:
             ConfigurationError: there is no such method, time or time zone, or a date has no time zone.
             TypeError: ``payload`` has no JSON form.
         """
-        return self._bound.timers.add(callback, payload, idempotent=idempotent, retry=retry, when=when, tz=tz)
+        add = self._bound.timers.add
+        return in_loop(lambda: add(callback, payload, idempotent=idempotent, retry=retry, when=when, tz=tz))
 
     def schedule_every(
         self,
@@ -234,22 +240,23 @@ class Agent:
     ) -> Schedule:
         """Call a method again and again, the first time after ``seconds``. Asking for what is there already changes
         nothing. Otherwise as :meth:`schedule`."""
-        return self._bound.timers.add(callback, payload, idempotent=None, retry=retry, every=seconds)
+        add = self._bound.timers.add
+        return in_loop(lambda: add(callback, payload, idempotent=None, retry=retry, every=seconds))
 
     def cancel_schedule(self, id: str) -> bool:
         """Forget a schedule; a run that has begun goes on. False when there is none of that id."""
-        return self._bound.timers.cancel(id)
+        return in_loop(lambda: self._bound.timers.cancel(id))
 
     def get_schedule(self, id: str) -> Schedule | None:
         """One schedule; ``None`` when there is none of that id."""
-        return self._bound.timers.get(id)
+        return in_loop(lambda: self._bound.timers.get(id))
 
     def get_schedules(
         self, *, kind: Kind | None = None, before: datetime | None = None, after: datetime | None = None
     ) -> list[Schedule]:
         """The schedules of that kind which are due from ``after`` on and before ``before``, in the order in which they
         were made."""
-        return self._bound.timers.find(kind, before, after)
+        return in_loop(lambda: self._bound.timers.find(kind, before, after))
 
     @property
     def _bound(self) -> LiveAgent:
