@@ -294,7 +294,7 @@ async def test_a_child_that_asks_the_parent_that_waits_for_it_is_refused(tmp_pat
         above = await server.tab("p", agent="parent")
         await above.ask("R1", "go")
         assert (await above.done("R1"))["outcome"] == "completed"
-        assert refused == ["stream()", "save_messages()", "continue_last_turn()", "stream()"]
+        assert refused == ["chat()", "save_messages()", "continue_last_turn()", "stream()"]
         assert texts(await server.stored("p", agent="parent")) == ["go", "noted", "done"]
 
 
