@@ -41,6 +41,7 @@ class RecordingServices:
     def __init__(self, store: Store | None = None, agent: str = "a") -> None:
         self.sent: list[tuple[tuple[int, ...], Frame]] = []
         self.closed: list[tuple[int, int]] = []
+        self.alarms: list[int | None] = []
         self.written: list[list[Operation]] = []
         self.checkpoints: list[list[Operation]] = []
         self.commits: list[Commit] = []
@@ -97,6 +98,15 @@ class RecordingServices:
 
     def new_id(self) -> str:
         return f"id-{next(self._ids)}"
+
+    def alarm(self, due_ms: int | None) -> None:
+        self.alarms.append(due_ms)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    def then(self, call: Callable[[], None]) -> None:
+        call()
 
     async def settled(self) -> None:
         if self.commits:

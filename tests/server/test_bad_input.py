@@ -346,3 +346,20 @@ async def test_numbers_that_python_cannot_hold_are_given_back_as_they_came(serve
     assert (await tab.done("r1"))["outcome"] == "completed"
     assert message in (await server.get("/agents/agent/room/get-messages")).text
     await works(server, tab)
+
+
+async def test_a_user_message_under_the_id_of_the_running_answer_is_refused(serve: Serve) -> None:
+    """Everybody is told that id when the stream starts; stored under it, the answer would have no place."""
+    gate = Gate()
+    server = await serve(agent(ScriptedModel([[say("Half"), pause(gate), say(" done.")], say("Next.")])))
+    tab = await server.tab()
+    question = user_message("Hi")
+    await tab.ask("r1", question)
+    await gate.reached()
+    answer_id = json.loads((await tab.seen(lambda frame: frame.get("seq") == 0))["body"])["messageId"]
+    await tab.ask("r2", question, user_message("Mine", answer_id))
+    assert (await tab.done("r2"))["error"] is True
+    gate.open()
+    assert (await tab.done("r1"))["outcome"] == "completed"
+    assert [message["role"] for message in await server.stored()] == ["user", "assistant"]
+    await works(server, tab)

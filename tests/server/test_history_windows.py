@@ -1,5 +1,6 @@
 """Conversations of which only the recent end is in memory: what tabs and models see, and how the rest is reached."""
 
+import importlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +11,7 @@ import pytest
 
 from perdure import Limits, Think, callable, tool
 from perdure.errors import StorageError
+from perdure.host.engine import Engine
 from perdure.storage.contract import AppendChunks, AppendMessage, FindMessages, LoadBranch, OpenTurn, Operation, Query
 from perdure.storage.sqlite import SqliteStore
 from perdure.testing import Gate, ScriptedModel, call, chunk, pause, say, strict_provider_errors
@@ -204,7 +206,8 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         HeldStore.holds = staticmethod(lambda query: waiting.pop(0) if isinstance(query, kind) and waiting else None)
 
     HeldStore.holds = staticmethod(lambda query: None)
-    monkeypatch.setattr("perdure.server.app.SqliteStore", HeldStore)
+    serving = importlib.import_module("tests.support.serving")
+    monkeypatch.setattr(serving, "default_engine", lambda: Engine(open_store=HeldStore.open))
     return hold
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +100,14 @@ async def serving(
     sub_agents: Sequence[type[Agent]] = (),
     idle_seconds: float | None = 60.0,
     engine: Engine | None = None,
+    on_event: Callable[[Any], object] | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve ``agents`` from the folder ``data``.
 
     Args:
         agents: The classes.
         data: The folder.
-        limits: As for :class:`~perdure.App`, as are ``hosts`` and ``origins``.
+        limits: As for :class:`~perdure.App`, as are ``hosts``, ``origins`` and ``on_event``.
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
         idle_seconds: As for ``App``.
         engine: What to run on.
@@ -119,6 +120,7 @@ async def serving(
         limits=limits,
         allowed_hosts=hosts,
         allowed_origins=origins,
+        on_event=on_event,
         idle_seconds=idle_seconds,
         engine=engine or default_engine(),
     )

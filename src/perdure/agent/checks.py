@@ -135,4 +135,5 @@ def settings(config: TurnConfig) -> dict[str, Any]:
 
 
 def _a(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "nothing" if value is None else f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"

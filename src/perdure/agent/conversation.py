@@ -227,6 +227,8 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        if taken := self._turns.answers.intersection(message.id for message in changes.append):
+            raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
         return changes
 
     def _without_question(self, body: client_frames.ChatBody, changes: Changes) -> frames.Outcome | None:

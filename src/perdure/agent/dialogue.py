@@ -35,7 +35,8 @@ class Dialogue:
         self.names = ToolNames(job.plan.tools)
         """What the model calls the tools of the turn."""
         self._before = job.history
-        self._before_shown = self.names.history(job.history)
+        self._base = job.history if job.instead is None else job.instead
+        self._base_shown = self.names.history(self._base)
         self._sink = sink
         # Reasoning that people are not shown must still go back to the model: some refuse a step without it.
         self._complete = sink.builder if job.send_reasoning else _copy(sink.builder)
@@ -63,11 +64,15 @@ class Dialogue:
         """The conversation with the answer so far."""
         return [*self._before, *self._answer()]
 
+    def base(self) -> Sequence[HistoryMessage]:
+        """The same with what the model is shown instead of the conversation, if it is."""
+        return [*self._base, *self._answer()]
+
     def shown(self, plan: Plan) -> Sequence[HistoryMessage]:
         """What the model is shown, under the names that it knows."""
         if plan.messages is not None:
             return self.names.history(plan.messages)
-        return [*self._before_shown, *self.names.history(self._answer())]
+        return [*self._base_shown, *self.names.history(self._answer())]
 
     def is_taken(self, call_id: str) -> bool:
         """Whether a tool call has this id."""

@@ -52,6 +52,7 @@ async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage], n
         turn_id=turn.id,
         plan=_plan(config, model, system, tools, added),
         history=history,
+        instead=checks.history(config.messages, "The messages of before_turn()"),
         new_id=new_id,
         max_steps=checks.positive(think.max_steps if config.max_steps is None else config.max_steps, "max_steps"),
         added_tools=frozenset(added),
@@ -94,7 +95,6 @@ def _plan(config: TurnConfig, model: Any, system: str, tools: ToolSet, added: To
         system=system if changed is None else checks.text(changed, "The system prompt of before_turn()"),
         tools=merge(active, added) if added else active,
         settings=checks.settings(config),
-        messages=checks.history(config.messages, "The messages of before_turn()"),
     )
 
 

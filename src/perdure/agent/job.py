@@ -33,7 +33,7 @@ class Plan:
     """What the model may call."""
     settings: Mapping[str, Any]
     messages: Sequence[HistoryMessage] | None = None
-    """What the model is shown instead of the conversation."""
+    """All that the model is shown in this step, instead of the conversation with the answer so far."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +47,8 @@ class Job:
     """What a step is asked with, unless the application changes it."""
     history: Sequence[HistoryMessage]
     """The conversation before the answer."""
+    instead: Sequence[HistoryMessage] | None = None
+    """What the model is shown instead of that."""
     new_id: Callable[[], str]
     """Makes ids for tool calls that come without one of their own."""
     max_steps: int
@@ -64,7 +66,7 @@ class Job:
     repair_tool_call: Callable[[str, Any, str], Awaitable[Any]] | None = None
 
     async def plan_step(self, steps: Sequence[StepResult], history: Callable[[], Sequence[HistoryMessage]]) -> Plan:
-        """What the next step is asked with. ``history`` gives the conversation with the answer so far.
+        """What the next step is asked with. ``history`` gives what the model is shown so far.
 
         Raises:
             ConfigurationError: ``before_step`` gave something that cannot be used.
@@ -72,12 +74,11 @@ class Job:
         if self.before_step is None:
             return self.plan
         plan = self.plan
-        shown = plan.messages if plan.messages is not None else history()
         context = StepContext(
             request_id=self.turn_id,
             number=len(steps),
             steps=tuple(steps),
-            messages=[entry.message for entry in shown],
+            messages=[entry.message for entry in history()],
             model=plan.model,
             system=plan.system,
         )
@@ -95,7 +96,7 @@ class Job:
             system=plan.system if config.system is None else checks.text(config.system, "system of before_step()"),
             tools=only(plan.tools, active, self.added_tools),
             settings=settings,
-            messages=plan.messages if messages is None else messages,
+            messages=messages,
         )
 
     async def step_finished(self, step: StepResult) -> None:

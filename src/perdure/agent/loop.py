@@ -36,7 +36,7 @@ async def run_steps(job: Job, sink: Sink) -> None:
     while len(steps) < job.max_steps:
         before = len(sink.builder.parts)
         dialogue.emit({"type": "start-step"})
-        plan = await job.plan_step(steps, dialogue.history)
+        plan = await job.plan_step(steps, dialogue.base)
         step = ModelStep(job, plan, dialogue)
         finish = await step.run()
         await _run_calls(job, plan, dialogue, step.calls)

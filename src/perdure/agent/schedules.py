@@ -14,7 +14,7 @@ import msgspec
 
 from perdure.errors import ConfigurationError
 
-__all__ = ["Kind", "Schedule", "check_cron", "delay_ms", "moment_ms", "next_cron_ms"]
+__all__ = ["LATEST_MS", "Kind", "Schedule", "check_cron", "delay_ms", "moment_ms", "next_cron_ms"]
 
 Kind = Literal["delayed", "scheduled", "cron", "interval"]
 """After a delay, at a moment, by a cron expression, or again and again after an interval."""

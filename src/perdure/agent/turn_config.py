@@ -63,7 +63,7 @@ class TurnConfig:
     instructions: str | None = None
     """The same; wins over ``system``."""
     messages: Sequence[UIMessage] | None = None
-    """The conversation that the model is shown, instead of the stored one."""
+    """The conversation that the model is shown, instead of the stored one. The answer so far follows it."""
     tools: ToolSource | None = None
     """Further tools. They can be called although ``active_tools`` does not list them."""
     active_tools: Sequence[str] | None = None
@@ -171,6 +171,7 @@ class StepConfig:
     model: Any = None
     system: str | None = None
     messages: Sequence[UIMessage] | None = None
+    """All that the model is shown, the answer so far included."""
     active_tools: Sequence[str] | None = None
     tool_choice: Any = None
 

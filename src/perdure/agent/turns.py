@@ -118,6 +118,11 @@ class Turns:
         """Whether this request runs or waits."""
         return request in self._open
 
+    @property
+    def answers(self) -> set[str]:
+        """Ids of the messages that open turns will write: clients know them, and may not use them for their own."""
+        return {turn.message_id for turn in self._open.values()}
+
     def answering(self, message: str) -> bool:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
@@ -217,8 +222,9 @@ class Turns:
             # The server stops: what was said so far is kept, and the turn stays open for the next start.
             if turn.generation == self._generation:
                 self._services.checkpoint(answer.stream.unstored())
-            if turn.result is not None:
-                turn.result.cancel()
+            for unfinished in self._open.values():
+                if unfinished.result is not None:
+                    unfinished.result.cancel()
             raise
         self._settle(turn, answer, ending)
         if ending.outcome == "error":
