@@ -151,7 +151,9 @@ class Visitor:
             question = f'CALL add {{"a":{size},"b":1}}'
             whole = f'RESULT add {{"sum":{size + 1}}}'
         message = {"id": next(self._ids), "role": "user", "parts": [{"type": "text", "text": question}]}
-        await self._ask(tab, [*tab.messages, message], "submit-message", question, whole)
+        # The one that asks knows its question: it is sent the conversation only when there is an answer.
+        tab.messages = [*tab.messages, message]
+        await self._ask(tab, tab.messages, "submit-message", question, whole)
         self._counts.turns += 1
 
     async def _regenerate(self, tab: _Tab) -> None:
@@ -174,6 +176,8 @@ class Visitor:
             partial = True
             self._counts.stops += 1
         elif mood < 0.4:
+            # What is still on its way when a line is cut may be lost: the server has it once it answers.
+            await tab.seen(lambda frame: frame.get("id") == request)
             await asyncio.sleep(self._rng.uniform(0, 0.2))
             watching = await self._replace(tab)
             await self._resume(watching)
