@@ -208,6 +208,7 @@ async def test_a_connection_that_may_only_read(serve: Serve) -> None:
     assert (await call(tab, "add", 1))["error"] == "Connection is readonly"
     assert (await call(tab, "look"))["result"] == {"count": 0}
     assert (await call(writer, "add", 1))["result"] == {"count": 1}
+    await tab.seen(lambda frame: frame == {"type": "cf_agent_state", "state": {"count": 1}})
     assert states(tab) == [{"count": 0}, {"count": 1}]
 
 

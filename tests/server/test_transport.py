@@ -122,6 +122,31 @@ async def test_compression_that_was_agreed_on_is_used(tmp_path: Path) -> None:
             assert [(frame["n"], len(frame["text"])) for frame in said] == [(0, 10_000), (1, 10_000), (2, 10_000)]
 
 
+async def test_cutting_a_connection_that_has_gone_does_nothing() -> None:
+    cuts: list[Any] = []
+    gone = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            cuts.append(scope["extensions"]["perdure.transport"]["abort"])
+            await receive()
+            await send({"type": "websocket.accept"})
+            await send({"type": "websocket.send", "text": "x" * 8_000_000})
+
+    class Watched(WebSocketProtocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            gone.set()
+
+    async with serving_app(app, ws=Watched) as server:
+        async with connect(f"ws://127.0.0.1:{server.port}/", proxy=None, max_size=None) as socket:
+            assert len(await socket.recv()) == 8_000_000
+        async with asyncio.timeout(10):
+            await gone.wait()
+        await asyncio.sleep(0)  # asyncio lets go of the transport one step after it has said so
+        cuts[0]()
+
+
 async def test_frames_go_out_in_the_last_moment_before_the_server_stops(tmp_path: Path) -> None:
     class Parting(Speaker):
         def on_message(self, connection: Connection, text: str) -> None:

@@ -36,7 +36,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     async def run_asgi(self) -> None:
         """Run the app for this connection."""
-        offer: dict[str, Any] = {"abort": self.transport.abort}
+        offer: dict[str, Any] = {"abort": self.cut}
         if not self.config.ws_per_message_deflate:
             offer["write"] = self.write
         cast("dict[str, Any]", self.scope.get("extensions"))[TRANSPORT] = offer
@@ -68,6 +68,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def _is_open(self) -> bool:
         return self.conn.state is State.OPEN and not self.disconnected
 
+    def cut(self) -> None:
+        """End the connection now, whatever the client has not taken."""
+        if not self.disconnected:
+            self.transport.abort()
+
     def keepalive_timeout(self) -> None:
         """The client did not answer a ping."""
         super().keepalive_timeout()
@@ -81,4 +86,4 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _cut_soon(self, seconds: float) -> None:
         if not self.disconnected:
-            self.loop.call_later(seconds, self.transport.abort)
+            self.loop.call_later(seconds, self.cut)
