@@ -48,6 +48,7 @@ class AnyInterleaving(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
+        self.removed = False
         self.parents: dict[str, str | None] = {}
         self.texts: dict[str, str] = {}
         self.path: list[str] = []
@@ -88,8 +89,15 @@ class AnyInterleaving(RuleBasedStateMachine):
         self.path = [*before, identifier, *moved]
         for one, after in zip(moved, [identifier, *moved], strict=False):
             self.parents[one] = after
-        if len(following) > len(moved):
-            self.turns = [(question, question not in self.path) for question, _ in self.turns]
+        self.removed = len(following) > len(moved)
+
+    def notice_what_left(self) -> None:
+        """Answers to what left the path are not shown. Of what is older than all that is held nobody knows that."""
+        if self.removed:
+            known, path = self.chat.transcript.known, self.chat.transcript._path
+            oldest = path.nodes[0].pos if path.is_windowed else -1
+            left = {one for one, _ in self.turns if one not in self.path and known[one].pos > oldest}
+            self.turns = [(question, question in left) for question, _ in self.turns]
 
     def new_id(self) -> str:
         self.count += 1
@@ -115,6 +123,7 @@ class AnyInterleaving(RuleBasedStateMachine):
                 identifier, "user", text, parent, self.count, waiting=identifier in self.waiting
             )
         )
+        self.notice_what_left()
 
     @precondition(lambda self: self.parents)
     @rule(data=st.data())
@@ -138,6 +147,8 @@ class AnyInterleaving(RuleBasedStateMachine):
         self.roles[identifier] = "assistant"
         self.texts[identifier] = json.dumps(message, separators=(",", ":"))
         self.chat.write(self.chat.transcript.answer(message, question, self.count))
+        if not left:
+            self.notice_what_left()
         self.settle()
 
     @precondition(lambda self: self.turns)
@@ -191,7 +202,7 @@ class AnyInterleaving(RuleBasedStateMachine):
     def little_is_held_when_no_turn_is_open(self) -> None:
         if not self.turns and self.path:
             self.chat.transcript.shrink()
-            held = [node for node in self.chat.transcript.known.values() if node.loaded]
+            held = sorted((one for one in self.chat.transcript.known.values() if one.loaded), key=lambda one: one.pos)
             assert [node.id for node in held] == self.path[len(self.path) - len(held) :]
             assert len(held) == 1 or sum(node.size for node in held) <= self.budgets["memory"]
 

@@ -279,7 +279,9 @@ class Tree:
             path.append(follower)
         if len(following) > len(carried):
             self._cluttered = True
-            self._left = self._nodes.keys() - {kept.id for kept in path.nodes}
+            # What is older than the part of the path that is held may well be on it.
+            kept, oldest = {each.id for each in path.nodes}, path.nodes[0].pos if path.is_windowed else -1
+            self._left = {each.id for each in self._nodes.values() if each.pos > oldest and each.id not in kept}
         return operations
 
     def _take_branch(self, upto: str | None) -> list[Node]:
