@@ -523,12 +523,12 @@ async def test_messages_are_a_copy_and_what_is_written_shows_in_them(serve: Serv
     async def read(self: Think) -> list[list[str]]:
         seen: list[list[str]] = []
         await self.add_messages(message("u1", "one"))
-        copied = self.get_messages()
+        copied = await self.get_messages()
         copied[0]["parts"][0]["text"] = "changed"
         copied.clear()
-        seen.append(said(self.get_messages()))
+        seen.append(said(await self.get_messages()))
         await self.add_messages(message("u1", "new"), mode="upsert")
-        seen.append(said(self.get_messages()))
+        seen.append(said(await self.get_messages()))
         return seen
 
     server = await serve(running(agent(ScriptedModel([])), read=read))
