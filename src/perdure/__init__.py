@@ -23,6 +23,8 @@ from perdure.agent.base import Agent
 from perdure.agent.callables import callable
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
+from perdure.agent.family import SubAgentInfo
+from perdure.agent.refusal import Refuse
 from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
 from perdure.agent.schedules import Schedule
@@ -44,6 +46,7 @@ from perdure.agent.turn_config import (
     substitute,
 )
 from perdure.errors import (
+    AgentStopped,
     BadRequest,
     ConfigurationError,
     Fenced,
@@ -66,7 +69,6 @@ from perdure.errors import (
 from perdure.models.contract import ChatModel, Finish, HistoryMessage, ModelRequest, ToolSpec, Usage
 from perdure.models.registry import default_model, openai_compatible
 from perdure.observability import Event
-from perdure.server.admission import Refuse
 from perdure.server.app import App
 from perdure.server.limits import Limits
 from perdure.server.requests import IncomingRequest
@@ -74,6 +76,7 @@ from perdure.tools import Media, Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
+    "AgentStopped",
     "App",
     "BadRequest",
     "ChatCallbacks",
@@ -109,6 +112,7 @@ __all__ = [
     "StepResult",
     "StorageError",
     "StorageInUse",
+    "SubAgentInfo",
     "Think",
     "Tool",
     "ToolCallContext",

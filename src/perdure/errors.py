@@ -7,6 +7,7 @@
     │   └── MissingExtra        an optional part is not installed
     ├── BadRequest              what a client sent cannot be used
     ├── ReadonlyConnection      a connection that may only read asked for a change
+    ├── AgentStopped            an agent that was called is not there (any more)
     ├── StorageError            what should be kept cannot be kept
     │   ├── StorageInUse        another process has the data folder open
     │   ├── NewerSchema         the data was written by a newer perdure
@@ -15,7 +16,7 @@
     │   ├── ModelRejected       the provider refused the request
     │   └── ModelUnreachable    the provider could not be reached, or broke off
     ├── TurnError               a turn cannot be, or came to nothing
-    │   ├── NestedTurn          a turn waits for the turn that it runs in
+    │   ├── NestedTurn          something would wait for what waits for it
     │   └── TurnFailed          a turn that was waited for ended with an error
     └── ToolError               a tool call did not give a result
         ├── UnknownTool         the model asked for a tool that is not there
@@ -29,6 +30,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "AgentStopped",
     "BadRequest",
     "ConfigurationError",
     "Fenced",
@@ -91,6 +93,12 @@ class ReadonlyConnection(PerdureError):
 
     def __str__(self) -> str:
         return "Connection is readonly"
+
+
+class AgentStopped(PerdureError):
+    """An agent that was called is not there: it was stopped or deleted, or it could not be brought into memory."""
+
+    code = "agent_stopped"
 
 
 class StorageError(PerdureError):
@@ -172,7 +180,7 @@ class TurnError(PerdureError):
 
 
 class NestedTurn(TurnError):
-    """A turn would wait for the turn that it runs in, which waits for it: for ever."""
+    """Something would wait for ever: for the turn that it runs in, or for an agent that waits for it."""
 
     code = "nested_turn"
 
@@ -183,8 +191,9 @@ class NestedTurn(TurnError):
 
     def __str__(self) -> str:
         return (
-            f"{self.what} cannot be called from inside a turn of the same agent: it would wait for the turn that it is "
-            "part of. Use add_messages() to add to the conversation, or start the turn when this one is over."
+            f"{self.what} cannot be called here: this code runs for a turn, or for the start, of an agent that would "
+            "have to be over before the call could begin. Use add_messages() to add to the conversation, or make the "
+            "call when that is over."
         )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from perdure import Agent, Retry, Schedule, callable, current_connection
+from perdure import Agent, ConfigurationError, Retry, Schedule, Think, ToolContext, callable, current_connection, tool
+from perdure.host.engine import Engine
 from perdure.storage.timers import LoadTimers, PutTimer, TimerRow
-from perdure.testing import FakeClock, Gate
-from tests.support import ErrorLog
+from perdure.testing import FakeClock, Gate, ScriptedModel, call, say
+from tests.support import ErrorLog, Serve, agent
 from tests.support.hosting import Hosting, Line, hosting
 
 pytestmark = pytest.mark.anyio
@@ -681,3 +683,45 @@ async def test_the_method_is_not_called_before_its_run_is_marked_in_the_store() 
         assert worker.runs == []
         host.store.release()
         await ran(line, "marked")
+
+
+# ── from a worker thread ────────────────────────────────────────────
+
+
+async def test_a_synchronous_tool_can_schedule_and_change_the_agent(serve: Serve) -> None:
+    threads: list[bool] = []
+
+    @tool
+    def work(ctx: ToolContext) -> dict[str, Any]:
+        """Runs in a thread."""
+        threads.append(threading.current_thread() is threading.main_thread())
+        schedule = ctx.agent.schedule(60, "act", {"from": "a thread"})
+        every = ctx.agent.schedule_every(600, "act", None)
+        ctx.agent.set_state({"seen": ctx.agent.get_schedule(schedule.id).payload})
+        ctx.agent.configure([schedule.id])
+        ctx.agent.broadcast(json.dumps({"type": "note"}))
+        left = [ctx.agent.cancel_schedule(every.id), len(ctx.agent.get_schedules())]
+        try:
+            ctx.agent.schedule(60, "nothing")
+        except ConfigurationError as error:
+            return {"left": left, "error": str(error)}
+        return {}
+
+    def act(self: Think, payload: Any) -> None:
+        self.broadcast(json.dumps({"type": "acted", "payload": payload}))
+
+    clock = FakeClock()
+    model = ScriptedModel([[call("work", {}, id="c1")], say("Done.")])
+    server = await serve(agent(model, work, act=act), engine=Engine(clock=clock))
+    tab = await server.tab()
+    await tab.ask("r1", "Go")
+    await tab.done("r1")
+    (part,) = [part for part in (await server.stored())[1]["parts"] if part["type"] == "tool-work"]
+    assert part["output"]["left"] == [True, 1]
+    assert "has no method 'nothing'" in part["output"]["error"]
+    assert threads == [False]
+    await tab.seen(lambda frame: frame["type"] == "note")
+    await tab.seen(lambda frame: frame.get("state") == {"seen": {"from": "a thread"}})
+    await clock.sleeping(2)
+    clock.advance(60)
+    await tab.seen(lambda frame: frame["type"] == "acted")

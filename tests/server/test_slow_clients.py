@@ -1,8 +1,11 @@
 """Clients that are there and read nothing: they are let go of, and cost the others nothing."""
 
 import asyncio
+import contextlib
+import itertools
 import json
 import socket
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ pytestmark = pytest.mark.anyio
 
 KIB = 1024
 PIECE = 64 * KIB
+
+_ids = itertools.count(1)
 
 
 class Loud(Agent):
@@ -51,25 +56,27 @@ def lost() -> asyncio.Queue[None]:
     return Watched.lost
 
 
-async def silent_client(port: int) -> socket.socket:
-    """A WebSocket that is opened and then never read from."""
+@contextlib.asynccontextmanager
+async def silent_client(port: int) -> AsyncGenerator[None]:
+    """A WebSocket that is opened and then never read from. It is closed however the test ends, before the server is."""
     loop = asyncio.get_running_loop()
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
-    client.setblocking(False)
-    await loop.sock_connect(client, ("127.0.0.1", port))
-    await loop.sock_sendall(
-        client,
-        b"GET /agents/loud/room HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-    )
-    return client
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
+        client.setblocking(False)
+        await loop.sock_connect(client, ("127.0.0.1", port))
+        await loop.sock_sendall(
+            client,
+            b"GET /agents/loud/room HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        )
+        yield
 
 
 async def shout(tab: Tab, number: int) -> int:
-    await tab.send({"type": "rpc", "id": str(number), "method": "shout", "args": [number]})
-    reply = await tab.next(lambda frame: frame.get("id") == str(number), since=max(0, len(tab.frames) - 3))
-    return reply["result"]
+    """Shout; gives how many hear it. An earlier reply never passes for this one's."""
+    id, start = f"shout-{next(_ids)}", len(tab.frames)
+    await tab.send({"type": "rpc", "id": id, "method": "shout", "args": [number]})
+    return (await tab.next(lambda frame: frame.get("id") == id, since=start))["result"]
 
 
 async def until_left_alone(tab: Tab) -> int:
@@ -89,26 +96,24 @@ async def test_a_client_that_reads_nothing_is_let_go_of_and_others_miss_nothing(
     async with serving_app(App(Loud, data=tmp_path, limits=limits), ws=ws, send_buffer=16 * KIB) as server:
         tab = await server.tab(agent="loud")
         await tab.opened()
-        silent = await silent_client(server.port)
-        times = await until_left_alone(tab)
-        assert [frame["n"] for frame in tab.frames if frame["type"] == "shout"] == list(range(times))
-        await Loud.gone.wait()
-        back = await server.tab(agent="loud")
-        await back.opened()
-        assert await shout(tab, 2000) == 2
-        silent.close()
+        async with silent_client(server.port):
+            times = await until_left_alone(tab)
+            assert [frame["n"] for frame in tab.frames if frame["type"] == "shout"] == list(range(times))
+            await Loud.gone.wait()
+            back = await server.tab(agent="loud")
+            await back.opened()
+            assert await shout(tab, 2000) == 2
 
 
 async def test_its_socket_is_closed_although_it_takes_nothing(tmp_path: Path, lost: asyncio.Queue[None]) -> None:
     limits = Limits(backlog=256 * KIB, patience=0.2)
     async with serving_app(App(Loud, data=tmp_path, limits=limits), ws=Watched, send_buffer=16 * KIB) as server:
         tab = await server.tab(agent="loud")
-        silent = await silent_client(server.port)
-        await until_left_alone(tab)
-        async with asyncio.timeout(10):
-            await lost.get()
-        assert tab.closed is None
-        silent.close()
+        async with silent_client(server.port):
+            await until_left_alone(tab)
+            async with asyncio.timeout(10):
+                await lost.get()
+            assert tab.closed is None
 
 
 async def test_a_connection_that_the_agent_closes_ends_although_it_takes_nothing(
@@ -126,14 +131,13 @@ async def test_a_connection_that_the_agent_closes_ends_although_it_takes_nothing
     async with serving_app(App(Strict, data=tmp_path, limits=limits), ws=Watched, send_buffer=16 * KIB) as server:
         tab = await server.tab(agent="loud")
         await tab.opened()
-        silent = await silent_client(server.port)
-        while await shout(tab, 1) == 1:
-            pass
-        await tab.send({"type": "rpc", "id": "h", "method": "hangUp", "args": []})
-        async with asyncio.timeout(10):
-            await lost.get()
-            await Strict.gone.wait()
-        silent.close()
+        async with silent_client(server.port):
+            while await shout(tab, 1) == 1:
+                pass
+            await tab.send({"type": "rpc", "id": "h", "method": "hangUp", "args": []})
+            async with asyncio.timeout(10):
+                await lost.get()
+                await Strict.gone.wait()
 
 
 async def test_a_client_that_reads_slowly_is_told_before_it_is_closed(tmp_path: Path) -> None:
@@ -154,11 +158,10 @@ async def test_the_server_stops_with_a_client_that_takes_nothing(
 ) -> None:
     async with serving_app(App(Loud, data=tmp_path), ws=Watched, send_buffer=16 * KIB) as server:
         tab = await server.tab(agent="loud")
-        silent = await silent_client(server.port)
-        for number in range(20):
-            await shout(tab, number)
-        async with asyncio.timeout(10):
-            await server.stop()
-        assert tab.closed is not None
-        assert tab.closed[0] == 1012
-        silent.close()
+        async with silent_client(server.port):
+            for number in range(20):
+                await shout(tab, number)
+            async with asyncio.timeout(10):
+                await server.stop()
+            assert tab.closed is not None
+            assert tab.closed[0] == 1012

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from perdure import Agent, App, Limits
 from perdure.host.engine import Engine
+from perdure.server.transport import WebSocketProtocol
 from tests.support.engines import default_engine
 from tests.support.tabs import PATIENCE, Tab
 
@@ -97,6 +98,7 @@ async def serving(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     send_buffer: int | None = None,
+    sub_agents: Sequence[type[Agent]] = (),
     idle_seconds: float | None = 60.0,
     engine: Engine | None = None,
     on_event: Callable[[Any], object] | None = None,
@@ -110,9 +112,11 @@ async def serving(
         send_buffer: Bytes that the system buffers for each connection: small, so that a slow reader is felt soon.
         idle_seconds: As for ``App``.
         engine: What to run on.
+        sub_agents: Classes that are only reached below another agent.
     """
     app = App(
         *agents,
+        sub_agents=sub_agents,
         data=data,
         limits=limits,
         allowed_hosts=hosts,
@@ -121,7 +125,7 @@ async def serving(
         idle_seconds=idle_seconds,
         engine=engine or default_engine(),
     )
-    async with serving_app(app, send_buffer=send_buffer, max_size=app.limits.frame) as running:
+    async with serving_app(app, ws=WebSocketProtocol, send_buffer=send_buffer, max_size=app.limits.frame) as running:
         yield running
 
 
@@ -132,6 +136,7 @@ async def serving_app(
     ws: Any = "websockets-sansio",
     max_size: int = 2**30,
     send_buffer: int | None = None,
+    compress: bool = False,
 ) -> AsyncGenerator[Serving]:
     """Serve any ASGI app.
 
@@ -140,13 +145,14 @@ async def serving_app(
         ws: uvicorn's WebSocket protocol, by name or as a class.
         max_size: Largest frame that the server takes, in bytes.
         send_buffer: Bytes that the system buffers for each connection.
+        compress: Whether frames may be compressed.
     """
     config = uvicorn.Config(
         app,
         port=0,
         ws=ws,
         ws_max_size=max_size,
-        ws_per_message_deflate=False,
+        ws_per_message_deflate=compress,
         log_config=None,
         log_level="error",
     )

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from perdure.agent.callables import callables_of
-from perdure.agent.connection import Connection
+from perdure.agent.connection import Connection, ConnectionRequest
 from perdure.agent.retry import Retry
 from perdure.agent.schedules import Kind, Schedule
+from perdure.agent.threads import in_loop
 from perdure.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from perdure.agent.family import SubAgentInfo
     from perdure.agent.live import LiveAgent
 
 __all__ = ["UNSET", "Agent", "bind", "wire_method"]
+
+A = TypeVar("A", bound="Agent")
 
 UNSET: Any = object()
 """There is no initial state."""
@@ -47,7 +51,7 @@ class Agent:
 
     @property
     def name(self) -> str:
-        """The name of this agent, as it stands in the URL."""
+        """The name of this agent: as it stands in the URL, but for a sub-agent, whose name is percent-decoded."""
         return self._bound.address.name
 
     @property
@@ -64,11 +68,11 @@ class Agent:
             TypeError: ``state`` has no JSON form.
             Exception: what :meth:`validate_state_change` raises. Nothing changes then.
         """
-        self._bound.state.set(state)
+        in_loop(lambda: self._bound.state.set(state))
 
     def configure(self, config: Any) -> None:
         """Store a JSON value that only the server sees; it outlives restarts (reference: engine §1.4)."""
-        self._bound.values.put("config", config)
+        in_loop(lambda: self._bound.values.put("config", config))
 
     def get_config(self) -> Any:
         """The value given to :meth:`configure` last, as a copy; ``None`` when there was none."""
@@ -81,9 +85,65 @@ class Agent:
 
     def broadcast(self, text: str, *, without: Sequence[Connection] = ()) -> None:
         """Send a message of the application's own to all connections, but for those in ``without``."""
-        for connection in self._bound.connections:
-            if connection not in without:
-                connection.send(text)
+
+        def send() -> None:
+            for connection in self._bound.connections:
+                if connection not in without:
+                    connection.send(text)
+
+        in_loop(send)
+
+    # ── its family ──────────────────────────────────────────────────
+
+    async def sub_agent(self, kind: type[A], name: str) -> A:
+        """A sub-agent of this agent, which is made if there is none: a handle whose methods are the public ones of
+        ``kind``. Await them all, also those that are not ``async``; iterate async generators.
+
+        Args:
+            kind: One of the app's classes.
+            name: Any text up to 512 bytes, unique among this agent's sub-agents of that class.
+
+        Raises:
+            ConfigurationError: the app does not have that class.
+            BadRequest: the name cannot be one, or sub-agents would be more than four levels deep.
+            AgentStopped: it could not be brought into memory.
+        """
+        return await self._bound.relatives.open(kind, name)
+
+    async def has_sub_agent(self, kind: type[Agent], name: str) -> bool:
+        """Whether there is such a sub-agent. Otherwise as :meth:`sub_agent`."""
+        return await self._bound.relatives.has(kind, name)
+
+    async def list_sub_agents(self, kind: type[Agent] | None = None) -> list[SubAgentInfo]:
+        """The sub-agents right below this agent, of one class or of all, in the order in which they were made."""
+        return await self._bound.relatives.listed(kind)
+
+    async def abort_sub_agent(self, kind: type[Agent], name: str) -> None:
+        """Stop all that a sub-agent and those below it are doing, and drop them from memory. What is stored stays.
+
+        Calls that are under way raise :class:`~perdure.AgentStopped`; clients reconnect. None there: nothing happens.
+        """
+        await self._bound.relatives.stop(kind, name)
+
+    async def delete_sub_agent(self, kind: type[Agent], name: str) -> None:
+        """Stop a sub-agent and those below it, and forget them: returns when nothing of them is stored any more.
+
+        Its connections are closed. None there: nothing happens.
+        """
+        await self._bound.relatives.delete(kind, name)
+
+    @property
+    def parent_path(self) -> Sequence[tuple[str, str]]:
+        """Class name and name of each agent above this one, the root first; empty for a root."""
+        return self._bound.relatives.ancestors
+
+    async def parent_agent(self, kind: type[A]) -> A:
+        """A handle on the parent, as :meth:`sub_agent` gives one.
+
+        Raises:
+            ConfigurationError: this agent has no parent, or it is not of that class.
+        """
+        return self._bound.relatives.parent(kind)
 
     # ── what the application may add ────────────────────────────────
 
@@ -98,6 +158,16 @@ class Agent:
 
     def on_close(self, connection: Connection) -> Any:
         """A connection is gone. May be ``async``."""
+
+    def on_before_sub_agent(self, request: ConnectionRequest, kind: str, name: str) -> Any:
+        """Somebody outside wants to reach a sub-agent of this agent, by HTTP or WebSocket. Give a
+        :class:`~perdure.Refuse` to turn the request away, or nothing. May be ``async``; what it raises turns it away.
+
+        Args:
+            request: The request, its path whole.
+            kind: Name of the sub-agent's class.
+            name: The sub-agent's name. It need not exist: the request makes it.
+        """
 
     async def on_request(self, request: Request) -> Response:
         """Answer an HTTP request to this agent's address, or to a path below it. May also be synchronous.
@@ -157,7 +227,8 @@ class Agent:
             ConfigurationError: there is no such method, time or time zone, or a date has no time zone.
             TypeError: ``payload`` has no JSON form.
         """
-        return self._bound.timers.add(callback, payload, idempotent=idempotent, retry=retry, when=when, tz=tz)
+        add = self._bound.timers.add
+        return in_loop(lambda: add(callback, payload, idempotent=idempotent, retry=retry, when=when, tz=tz))
 
     def schedule_every(
         self,
@@ -169,22 +240,23 @@ class Agent:
     ) -> Schedule:
         """Call a method again and again, the first time after ``seconds``. Asking for what is there already changes
         nothing. Otherwise as :meth:`schedule`."""
-        return self._bound.timers.add(callback, payload, idempotent=None, retry=retry, every=seconds)
+        add = self._bound.timers.add
+        return in_loop(lambda: add(callback, payload, idempotent=None, retry=retry, every=seconds))
 
     def cancel_schedule(self, id: str) -> bool:
         """Forget a schedule; a run that has begun goes on. False when there is none of that id."""
-        return self._bound.timers.cancel(id)
+        return in_loop(lambda: self._bound.timers.cancel(id))
 
     def get_schedule(self, id: str) -> Schedule | None:
         """One schedule; ``None`` when there is none of that id."""
-        return self._bound.timers.get(id)
+        return in_loop(lambda: self._bound.timers.get(id))
 
     def get_schedules(
         self, *, kind: Kind | None = None, before: datetime | None = None, after: datetime | None = None
     ) -> list[Schedule]:
         """The schedules of that kind which are due from ``after`` on and before ``before``, in the order in which they
         were made."""
-        return self._bound.timers.find(kind, before, after)
+        return in_loop(lambda: self._bound.timers.find(kind, before, after))
 
     @property
     def _bound(self) -> LiveAgent:

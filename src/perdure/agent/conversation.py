@@ -254,6 +254,10 @@ class Conversation:
         """Stop every turn."""
         self._turns.cancel_all()
 
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        await self._turns.stop()
+
     def clear(self, sender: PeerId | None = None) -> None:
         """Forget the conversation and stop every turn. ``sender`` is not told."""
         skipped = self._turns.clear()

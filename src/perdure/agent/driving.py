@@ -42,10 +42,10 @@ class Driving:
         """Run a turn and wait for its end. Cancelling the wait, or setting ``signal``, stops the turn.
 
         Raises:
-            NestedTurn: called from inside a turn of this agent.
+            NestedTurn: called from inside a turn of this agent, or of one that its turn waits for.
             BadRequest: a message cannot be used.
         """
-        self._turns.refuse_nested(what)
+        self._turns.nesting.refuse(what)
         inputs = self._checked(inputs)
         turn = self._turns.submit(trigger, inputs=inputs, continuation=continuation, body=body)
         return await self._wait(turn, signal)
@@ -63,10 +63,10 @@ class Driving:
         ``accepted`` is told its id first.
 
         Raises:
-            NestedTurn: called from inside a turn of this agent.
+            NestedTurn: called from inside a turn of this agent, or of one that its turn waits for.
             BadRequest: a message cannot be used.
         """
-        self._turns.refuse_nested(what)
+        self._turns.nesting.refuse(what)
         turn = self._turns.submit("rpc", inputs=self._checked(inputs))
         chunks: asyncio.Queue[Chunk | None] = asyncio.Queue()
         turn.listener = chunks.put_nowait
@@ -134,7 +134,8 @@ class Driving:
         """Whoever stops waiting for the turn stops it; so does ``signal``."""
         watch = None if signal is None else asyncio.ensure_future(self._watch(turn, signal))
         try:
-            yield
+            with self._turns.nesting.awaited():
+                yield
         finally:
             self._turns.cancel(turn.id)
             if watch is not None:

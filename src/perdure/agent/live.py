@@ -16,6 +16,7 @@ from perdure.agent.attachment import Attachment
 from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
+from perdure.agent.family import Relatives
 from perdure.agent.rpc import answer_call
 from perdure.agent.services import PeerId, Services
 from perdure.agent.shared_state import STATE, SharedState, connections_for
@@ -33,9 +34,12 @@ from perdure.session.transcript import WINDOW
 from perdure.storage.contract import LoadValue, Store
 from perdure.storage.timers import LoadTimers
 
-__all__ = ["LiveAgent"]
+__all__ = ["CREATED", "LiveAgent"]
 
 logger = logging.getLogger(__name__)
+
+CREATED = "created"
+"""The value by which a sub-agent exists: when it was made."""
 
 
 class LiveAgent:
@@ -44,6 +48,7 @@ class LiveAgent:
     def __init__(self, agent: Agent, address: Address, services: Services, values: Values) -> None:
         self.agent = agent
         self.address = address
+        self.relatives = Relatives(address, services)
         self.values = values
         self.state = SharedState(agent, values, self._state_changed)
         self.conversation: Conversation | None = None
@@ -71,7 +76,8 @@ class LiveAgent:
             StorageError: what is stored cannot be read.
             Exception: what the class raises when it is made or started.
         """
-        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in (STATE, "config")}
+        names = (STATE, "config") if address.parent is None else (STATE, "config", CREATED)
+        stored = {name: await store.read(LoadValue(address.key, NAMESPACE, name)) for name in names}
         values = Values(services, {name: text for name, text in stored.items() if text is not None})
         agent = kind()
         live = cls(agent, address, services, values)
@@ -84,7 +90,14 @@ class LiveAgent:
         if inspect.isawaitable(started):
             await started
         live.timers.started()
+        if address.parent is not None and values.get(CREATED) is None:
+            values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
+
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        if self.conversation is not None:
+            await self.conversation.stop()
 
     @property
     def chat(self) -> Conversation:

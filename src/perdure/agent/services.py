@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from perdure.protocol.names import Address
 from perdure.storage.contract import Commit, Operation
 
-__all__ = ["PeerId", "Services", "Timer"]
+if TYPE_CHECKING:
+    from perdure.agent.base import Agent
+
+__all__ = ["Family", "PeerId", "Services", "Timer"]
+
+R = TypeVar("R")
 
 PeerId = int
 """One connection, unique in the life of the server."""
@@ -77,4 +83,62 @@ class Services(Protocol):
 
     def then(self, call: Callable[[], None]) -> None:
         """Call once everything that was sent before has left; never, when the agent is dropped before that."""
+        ...
+
+    @property
+    def family(self) -> Family:
+        """The way to the other agents of its family."""
+        ...
+
+
+class Family(Protocol):
+    """The way from one agent to the others of its family. All of a family live in one process."""
+
+    def kind_of(self, address: Address) -> type[Agent]:
+        """The class of an agent.
+
+        Raises:
+            ConfigurationError: the app has no such class.
+        """
+        ...
+
+    async def open(self, address: Address) -> None:
+        """Bring a sub-agent into memory; from then on it exists. Returns when that is durable.
+
+        Raises:
+            AgentStopped: it could not be brought into memory, or was stopped meanwhile.
+        """
+        ...
+
+    async def exists(self, address: Address) -> bool:
+        """Whether there is such a sub-agent."""
+        ...
+
+    async def children(self, address: Address) -> Sequence[tuple[Address, int]]:
+        """The sub-agents of an agent, in the order in which they were made, each with the Unix time in milliseconds.
+
+        Those whose class the app does not have (any more) are left out.
+        """
+        ...
+
+    async def stop(self, address: Address) -> None:
+        """Stop a sub-agent and those below it, and drop them from memory. What is stored stays."""
+        ...
+
+    async def delete(self, address: Address) -> None:
+        """Stop a sub-agent and those below it, and forget all that is stored of them. Returns when that is durable."""
+        ...
+
+    async def call(self, address: Address, what: str, work: Callable[[Agent], Coroutine[Any, Any, R]]) -> R:
+        """Run ``work`` with the agent as one of that agent's tasks. Cancelling the wait cancels it.
+
+        Args:
+            address: Which agent. It is woken if need be; a sub-agent must exist.
+            what: What is called, for errors.
+            work: Does the call. What it raises comes back as it is.
+
+        Raises:
+            AgentStopped: there is no such sub-agent, or it was stopped before the end.
+            NestedTurn: the agent is just starting, and waits for what calls it.
+        """
         ...

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
+from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
 from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
@@ -25,7 +25,6 @@ from perdure.agent.turn_config import ChatResponse, TurnResult
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.errors import NestedTurn
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
 from perdure.protocol import server_frames as frames
@@ -34,9 +33,6 @@ from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation,
 __all__ = ["Failure", "Turns"]
 
 logger = logging.getLogger(__name__)
-
-_inside: ContextVar[tuple[Turns, ...]] = ContextVar("perdure_inside", default=())
-"""Whose turns the running code is part of, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,9 @@ class Turns:
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
         self._answer: Answer | None = None
+        self._ended: asyncio.Event | None = None
+        self.nesting = Nesting(lambda turn: self._queue.active == turn)
+        """What waits for turns of this agent."""
         self.failure = failure
         """The turn that failed last, unless another was accepted since."""
 
@@ -128,15 +127,6 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def refuse_nested(self, what: str) -> None:
-        """For calls that wait for a turn of this agent.
-
-        Raises:
-            NestedTurn: the caller is part of one.
-        """
-        if self in _inside.get():
-            raise NestedTurn(what)
-
     def _admit(self, turn: Turn, changes: Changes) -> bool:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
@@ -185,6 +175,13 @@ class Turns:
             if request is not None:
                 self.cancel(request)
 
+    async def stop(self) -> None:
+        """Stop every turn, and wait until all are over."""
+        while self._queue.active is not None:
+            self._ended = asyncio.Event()
+            self.cancel_all()
+            await self._ended.wait()
+
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
         self._generation += 1
@@ -217,7 +214,7 @@ class Turns:
             emit("chat:turn:finish", requestId=turn.id, status=ending.outcome)
 
     async def _carry_out(self, turn: Turn) -> Ending:
-        _inside.set((*_inside.get(), self))
+        self.nesting.enter(turn.id)
         answer = self._answer = Answer(turn, self._room)
         try:
             ending = await self._reach_an_end(turn, answer)
@@ -336,6 +333,8 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        if self._ended is not None:
+            self._ended.set()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])

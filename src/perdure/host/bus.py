@@ -13,6 +13,7 @@ from typing import Protocol
 from starlette import types as asgi
 
 from perdure.agent.connection import ConnectionRequest
+from perdure.agent.refusal import Refuse
 from perdure.protocol.names import Address
 
 __all__ = ["AgentSide", "Bus", "LocalBus", "Sink"]
@@ -43,6 +44,8 @@ class AgentSide(Protocol):
 
     async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None: ...
 
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None: ...
+
 
 class Bus(Protocol):
     """Carries events in the order of each connection, and frames in the order of each agent."""
@@ -70,6 +73,10 @@ class Bus(Protocol):
     async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Let an agent answer an HTTP request. The scope holds plain values only; the body comes, and the answer goes,
         as a stream."""
+        ...
+
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        """Ask the agents above a sub-agent whether a request from outside may reach it; ``None`` when it may."""
         ...
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
@@ -112,6 +119,9 @@ class LocalBus:
 
     async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         await self._side.answer(address, scope, receive, send)
+
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        return await self._side.admit(address, request)
 
     def emit(self, peers: Sequence[int], frame: str) -> None:
         sinks = self._sinks

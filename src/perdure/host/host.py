@@ -12,11 +12,14 @@ from perdure.agent.attachment import Attachment
 from perdure.agent.base import Agent
 from perdure.agent.connection import ConnectionRequest
 from perdure.agent.live import LiveAgent
+from perdure.agent.refusal import Refuse
+from perdure.agent.services import PeerId, Services
 from perdure.errors import BadRequest, StorageError
 from perdure.host.alarm import Alarm
 from perdure.host.bus import Bus
 from perdure.host.clock import Clock, SystemClock
 from perdure.host.failure import close_reason, error_text
+from perdure.host.families import Families
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
@@ -57,7 +60,7 @@ class Host:
         """A host without agents yet.
 
         Args:
-            kinds: The agent classes by their kebab-case names.
+            kinds: The agent classes by their kebab-case names, those of sub-agents too.
             store: Where agents are kept.
             bus: Brings their events and carries their frames.
             placement: Which agents are this process's.
@@ -80,8 +83,16 @@ class Host:
         """Agents that are being woken for their timers."""
         self._alarm = Alarm(self._clock, store, self._ring)
         self._tasks = Tasks()
+        self._families = Families(
+            kinds, store, bus, placement, self._residents, self._peers, self._of, self._alarm, self._tasks
+        )
         self._closed = False
         bus.serve(self)
+
+    @property
+    def family(self) -> Families:
+        """How agents reach each other."""
+        return self._families
 
     @property
     def in_memory(self) -> int:
@@ -100,7 +111,9 @@ class Host:
         residents = list(self._residents.values())
         self._residents.clear()
         self._peers.clear()
+        # All at once: an agent must not see the end of another one's call as a wish to stop what it does for it.
         await asyncio.gather(*(resident.close() for resident in residents))
+        await self._families.close()
         await self._tasks.close()
 
     # ── events ──────────────────────────────────────────────────────
@@ -158,6 +171,10 @@ class Host:
             with within(resident.scope):
                 await agent.requested(scope, receive, send)
 
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        """Ask the agents above a sub-agent whether a request from outside may reach it."""
+        return await self._families.admit(address, request)
+
     # ── coming into memory ──────────────────────────────────────────
 
     def _of(self, address: Address) -> Resident:
@@ -174,17 +191,20 @@ class Host:
     def _resident(self, address: Address) -> Resident:
         resident = self._residents.get(address.key)
         if resident is None:
-            epoch = self._placement.epoch_of(address.key)
+            epoch = self._placement.epoch_of(address.root.key)
             assert epoch is not None, f"{address.key} belongs to another process"
-            kind = self._kinds[address.kind]
+            kind = self._families.kind_of(address)
             scope = Scope(agent=kind.__name__, name=address.name, key=address.key, events=self._events)
             resident = Resident(scope, self._store, epoch, self._bus, self._clock, self)
             self._residents[address.key] = resident
             attachments = dict(self._peers.get(address.key, {}))
-            resident.wake(
-                lambda services: LiveAgent.wake(kind, address, self._store, services, attachments, window=self._window)
-            )
+            resident.wake(lambda services: self._wake(address, services, attachments))
         return resident
+
+    async def _wake(self, address: Address, services: Services, attachments: Mapping[PeerId, Attachment]) -> LiveAgent:
+        await self._families.starting(address)
+        kind = self._families.kind_of(address)
+        return await LiveAgent.wake(kind, address, self._store, services, attachments, window=self._window)
 
     def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
         try:
@@ -195,12 +215,22 @@ class Host:
             raise
 
     def _ring(self, key: str) -> None:
-        kind, _, name = key.partition("/")
-        if kind not in self._kinds:
+        address = Address.of_key(key)
+        if not self._kinds.keys() >= {above.kind for above in address.line}:
             logger.warning("A timer of %s is due, but this app has no such agent", key)
-            return
-        self._rung.add(key)
-        self._resident(Address(kind, name)).post(self._rings)
+        elif address.parent is None or key in self._residents:
+            self._ring_now(address)
+        else:
+            self._tasks.spawn(self._ring_sub_agent(address), f"ring {key}")
+
+    async def _ring_sub_agent(self, address: Address) -> None:
+        # It may have been deleted since the alarm was set, and waking it would make it anew.
+        if await self._families.exists(address):
+            self._ring_now(address)
+
+    def _ring_now(self, address: Address) -> None:
+        self._rung.add(address.key)
+        self._resident(address).post(self._rings)
 
     def _rings(self, agent: LiveAgent) -> None:
         self._rung.discard(agent.address.key)
@@ -214,7 +244,7 @@ class Host:
 
     def dropped(self, resident: Resident, error: BaseException) -> None:
         """An agent cannot go on. Its connections are told, and find what is stored when they come back."""
-        if self._closed:
+        if self._closed or self._residents.get(resident.key) is not resident:
             return
         del self._residents[resident.key]
         if resident.has_timers or resident.key in self._rung:

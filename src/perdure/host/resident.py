@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from perdure.agent.attachment import Attachment
 from perdure.agent.live import LiveAgent
-from perdure.agent.services import PeerId, Timer
+from perdure.agent.services import Family, PeerId, Timer
 from perdure.errors import StorageError
 from perdure.host.bus import Bus
 from perdure.host.clock import Clock
 from perdure.host.outbox import Outbox
-from perdure.host.tasks import Tasks
+from perdure.host.tasks import GRACE, Tasks
 from perdure.host.timers import Timers
 from perdure.observability import Scope, current_scope, within
 from perdure.storage.contract import Commit, Operation, Store
@@ -36,6 +36,11 @@ class Keeper(Protocol):
 
     def alarm(self, key: str, due_ms: int | None) -> None:
         """The agent is to be woken for its timers at that time."""
+        ...
+
+    @property
+    def family(self) -> Family:
+        """How agents reach each other."""
         ...
 
 
@@ -65,8 +70,12 @@ class Resident:
         self._clock = clock
         self._keeper = keeper
         self._agent: LiveAgent | None = None
+        self.calls = Tasks()
+        """What other agents have called here."""
+        self.failure: BaseException | None = None
+        """Why it cannot go on."""
         # Plain lists, as an empty deque takes as much memory as all else here.
-        self._mailbox: list[Callable[[LiveAgent], None]] = []
+        self._mailbox: list[tuple[Callable[[LiveAgent], None], Context]] = []
         self._outbox = Outbox(bus.emit, self._fail)
         self._tasks = Tasks()
         self._timers = Timers()
@@ -88,7 +97,8 @@ class Resident:
         """Hand over an event: it happens at once, or when the agent is awake."""
         self.touched = True
         if self._agent is None:
-            self._mailbox.append(event)
+            # It is handled in the context in which it came: the one of the wake may be part of another agent's turn.
+            self._mailbox.append((event, copy_context()))
         else:
             self._handle(self._agent, event)
 
@@ -108,10 +118,26 @@ class Resident:
             await self._woken.wait()
         return self._agent
 
+    @property
+    def awake(self) -> bool:
+        """Whether the agent is in memory and handles its events."""
+        return self._agent is not None
+
+    async def stop(self, peers: Sequence[PeerId], code: int, reason: str) -> None:
+        """End all work, so that no turn stays open; then close these connections and stop everything."""
+        if self._agent is not None:
+            await self.calls.close()
+            await asyncio.wait([self._tasks.spawn(self._agent.stop(), f"stop {self.key}")], timeout=GRACE)
+            with contextlib.suppress(StorageError):  # which has been logged
+                await self.settled()
+        self._bus.hang_up(peers, code, reason)
+        await self.close()
+
     async def close(self) -> None:
         """Stop everything. Running turns stay open in the store."""
-        await self._tasks.close()
         self._timers.close()
+        await asyncio.gather(self.calls.close(), self._tasks.close())
+        self._timers.close()  # again: what was running may have asked for calls as it ended
         self._outbox.close()
         self._gone = True
         # Closed before it began to wake: whoever waits for the agent is told that it will not come.
@@ -128,8 +154,8 @@ class Resident:
             self._stop_waiting()
         if self._gone:
             return
-        for event in self._mailbox:  # also what is added meanwhile
-            self._handle(agent, event)
+        for event, context in self._mailbox:  # also what is added meanwhile
+            context.run(self._handle, agent, event)
         self._mailbox.clear()
         self._agent = agent
 
@@ -150,6 +176,7 @@ class Resident:
         if self._gone:
             return
         self._gone = True
+        self.failure = error
         self._outbox.close()
         logger.error("The agent %s is dropped from memory: %s", self.key, error, exc_info=error)
         self._keeper.dropped(self, error)
@@ -160,7 +187,9 @@ class Resident:
     def idle(self) -> bool:
         """Whether nothing runs, waits, or is on its way to the store or to connections."""
         self._look_back()
-        busy = self._mailbox or self._tasks or self._timers or self._outbox or self._pending or self._holds
+        busy = (
+            self._mailbox or self._tasks or self.calls or self._timers or self._outbox or self._pending or self._holds
+        )
         return self._agent is not None and not busy and not self._gone
 
     def attachments(self) -> Mapping[PeerId, Attachment] | None:
@@ -230,6 +259,10 @@ class Resident:
 
     def alarm(self, due_ms: int | None) -> None:
         self._keeper.alarm(self.key, due_ms)
+
+    @property
+    def family(self) -> Family:
+        return self._keeper.family
 
     def new_id(self) -> str:
         return str(uuid.uuid4())

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any
 
-__all__ = ["Tasks"]
+__all__ = ["GRACE", "Tasks"]
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +22,12 @@ class Tasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> asyncio.Task[None]:
         """Run ``work``, in ``context`` if one is given. What it raises is logged."""
         task = asyncio.create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def __len__(self) -> int:
         return len(self._tasks)

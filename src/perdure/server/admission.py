@@ -5,40 +5,17 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from starlette.responses import PlainTextResponse, Response
 
+from perdure.agent.refusal import Refuse
 from perdure.errors import ConfigurationError
 from perdure.server.requests import IncomingRequest
 
-__all__ = ["Closing", "Hook", "Refuse", "Verdict", "ask", "closing", "response"]
+__all__ = ["Closing", "Hook", "Verdict", "ask", "closing", "rejection", "response"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """A hook's no: ``Refuse(401, "Sign in first")``.
-
-    An HTTP request is answered with the status and the reason. A WebSocket is accepted and closed with 4000 plus the
-    status, which the published clients show and do not retry; for a status of 500 or more they do.
-
-    Raises:
-        ConfigurationError: ``status`` is none of those below.
-    """
-
-    status: int
-    """An HTTP status from 400 to 599, or a WebSocket close code: 1008, or 4000 to 4999."""
-    reason: str = ""
-    """For people: shown to whoever is refused. What does not fit into a close frame is cut."""
-
-    def __post_init__(self) -> None:
-        if not (400 <= self.status <= 599 or self.status == 1008 or 4000 <= self.status <= 4999):
-            raise ConfigurationError(
-                f"Refuse({self.status}): give an HTTP status from 400 to 599, or a close code: 1008, or 4000 to 4999."
-            )
 
 
 Verdict = IncomingRequest | Refuse | Response
@@ -103,3 +80,15 @@ def closing(refusal: Refuse | Response) -> Closing:
     else:
         code = 1008
     return Closing(code, reason or f"Connection rejected ({status})")
+
+
+def rejection(refusal: Refuse) -> Closing:
+    """The refusal of an agent above a sub-agent as the end of a WebSocket (reference: protocol §1.11)."""
+    status = refusal.status
+    if status >= 1000:
+        code = status
+    elif status <= 499:
+        code = 4000 + status
+    else:
+        code = 1011
+    return Closing(code, f"Sub-agent connection rejected ({status})")

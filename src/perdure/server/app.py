@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from perdure.host.host import Host
 from perdure.host.tasks import Tasks
 from perdure.models.registry import close_models
 from perdure.observability import Events, Subscriber
-from perdure.protocol.names import kebab
+from perdure.protocol.names import SUB, kebab
 from perdure.server.admission import Hook
 from perdure.server.connection import refuse
 from perdure.server.cors import Cors
@@ -50,6 +50,7 @@ class App:
     def __init__(
         self,
         *agents: type[Agent],
+        sub_agents: Sequence[type[Agent]] = (),
         data: str | Path | None = None,
         prefix: str = "agents",
         route: Route | None = None,
@@ -67,6 +68,7 @@ class App:
 
         Args:
             agents: The classes; each is reached at ``/agents/<class-in-kebab-case>/<name>``.
+            sub_agents: Classes that are only reached below another agent. Those in ``agents`` can be sub-agents too.
             data: Folder in which everything is kept. Default: ``$PERDURE_DATA``, else ``.perdure``.
             prefix: What stands for ``agents`` in these paths: one segment or several, like ``"api/v1"``.
             route: ``route(request)`` says which agent, as ``(Class, name)``, answers a request to any other path;
@@ -86,10 +88,11 @@ class App:
             engine: Internal, for tests: what to run on.
 
         Raises:
-            ConfigurationError: no classes, two that have the same name in URLs, an unusable ``prefix``, or
-                ``idle_seconds`` is not positive.
+            ConfigurationError: no classes, two that have the same name in URLs, one that is called ``Sub``, an unusable
+                ``prefix``, or ``idle_seconds`` is not positive.
         """
         self.agents = _by_path(agents)
+        self.kinds = _by_path(dict.fromkeys((*agents, *sub_agents)))
         self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
         self.limits = limits or Limits()
         self.allowed_hosts = list(allowed_hosts)
@@ -99,7 +102,7 @@ class App:
         self._idle_seconds = idle_seconds
         self._engine = engine or Engine()
         self.events = Events() if on_event is None else Events(on_event)
-        self._router = Router(self.agents, clean_prefix(prefix), route)
+        self._router = Router(self.agents, self.kinds, clean_prefix(prefix), route)
         self._cors = Cors(cors)
         self._hooks = on_before_connect, on_before_request
         self._starting = asyncio.Lock()
@@ -176,7 +179,7 @@ class App:
         engine, tasks = self._engine, Tasks()
         store, bus = await engine.open_store(self.data), engine.make_bus()
         host = Host(
-            self.agents,
+            self.kinds,
             store,
             bus,
             engine.placement(store),
@@ -186,7 +189,7 @@ class App:
             idle_seconds=self._idle_seconds,
         )
         host.start()
-        tasks.spawn(warm_up(self.agents.values()), "warm up")
+        tasks.spawn(warm_up(self.kinds.values()), "warm up")
         edge = self._make_edge(bus, host, tasks)
         try:
             yield edge
@@ -227,15 +230,17 @@ async def _unavailable(scope: Scope, receive: Receive, send: Send) -> None:
         await JSONResponse({"status": "unavailable"}, 503)(scope, receive, send)
 
 
-def _by_path(agents: Sequence[type[Agent]]) -> dict[str, type[Agent]]:
-    if not agents:
-        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
+def _by_path(agents: Iterable[type[Agent]]) -> dict[str, type[Agent]]:
     found: dict[str, type[Agent]] = {}
     for agent in agents:
         path = kebab(agent.__name__)
+        if path == SUB:
+            raise ConfigurationError(f"{agent.__name__} cannot be told from the /{SUB}/ of sub-agents: rename it.")
         if path in found:
             raise ConfigurationError(
                 f"{agent.__name__} and {found[path].__name__} are both reached at /agents/{path}/…: rename one of them."
             )
         found[path] = agent
+    if not found:
+        raise ConfigurationError("App() needs at least one agent class: App(Assistant).")
     return found

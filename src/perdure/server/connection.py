@@ -29,7 +29,8 @@ SLOW = 1013
 """Close code for a connection that reads too slowly: clients reconnect and replay."""
 
 TRANSPORT = "perdure.transport"
-"""Name of the ASGI extension of servers that can cut a connection: ``{"abort": callable}``."""
+"""Name of the ASGI extension of a server that can do more: ``abort()`` cuts the connection, ``write(text)`` sends a
+frame at once, or says false when it must wait."""
 
 REASON_BYTES = 123
 """Longest reason of a close frame, in UTF-8 (RFC 6455 §5.5.1)."""
@@ -39,7 +40,10 @@ class Connection:
     """The server's end of one WebSocket. A task for sending exists only while there is something to send."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, tasks: Tasks, limits: Limits) -> None:
-        self._abort: Callable[[], None] | None = scope.get("extensions", {}).get(TRANSPORT, {}).get("abort")
+        extensions: dict[str, dict[str, Any]] = scope.get("extensions") or {}
+        offer = extensions.get(TRANSPORT, {})
+        self._abort: Callable[[], None] | None = offer.get("abort")
+        self._write: Callable[[str], bool] | None = offer.get("write")
         self._receive = receive
         self._send = send
         self._tasks = tasks
@@ -95,6 +99,8 @@ class Connection:
     def send(self, frame: str) -> None:
         """Queue a frame."""
         if self._closing is not None:
+            return
+        if self._write is not None and not self._sending and self._write(frame):
             return
         # The frame that goes next may have any size: a large conversation is no slow reader.
         if self._queue and self._backlog - len(self._queue[0]) > self._limits.backlog:

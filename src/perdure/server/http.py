@@ -94,7 +94,7 @@ class Routes:
         if destination.kind is None:
             return PlainTextResponse("Invalid request", 400)
         sending = self._cors.wrap(send)
-        answer = await self._agent(request.to(destination.kind.__name__, destination.address.name), destination)
+        answer = await self._agent(self._router.asked_about(request, destination.address), destination)
         if isinstance(answer, IncomingRequest):
             answer = await self._forward(answer, destination, scope, receive, sending)
         if answer is not None:
@@ -108,6 +108,10 @@ class Routes:
         verdict = await ask(self._hook, request)
         if not isinstance(verdict, IncomingRequest):
             return response(verdict)
+        if destination.address.parent is not None:
+            refusal = await self._bus.admit(destination.address, verdict)
+            if refusal is not None:
+                return response(refusal)
         kind = destination.kind
         if destination.tail.rpartition("/")[2] == "get-messages" and kind is not None and issubclass(kind, Think):
             return await self._messages(destination)

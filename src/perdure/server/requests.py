@@ -25,7 +25,7 @@ class IncomingRequest(ConnectionRequest, frozen=True, kw_only=True):
     client: str | None
     """The client's address, where the server knows it. Behind a proxy it is the proxy's, unless the server is told."""
     class_name: str = ""
-    """The agent's class; empty while ``route`` is asked."""
+    """The agent's class, for a sub-agent the one at its root; empty while ``route`` is asked."""
     agent_name: str = ""
     """The agent's name, as it stands in the URL; likewise."""
 

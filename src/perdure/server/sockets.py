@@ -12,7 +12,7 @@ from perdure.errors import BadRequest
 from perdure.host.bus import Bus
 from perdure.host.tasks import Tasks
 from perdure.protocol.names import Address
-from perdure.server.admission import Closing, Hook, ask, closing
+from perdure.server.admission import Closing, Hook, ask, closing, rejection
 from perdure.server.connection import Connection, refuse
 from perdure.server.limits import Limits
 from perdure.server.origin import Gate
@@ -94,10 +94,13 @@ class Sockets:
             return Closing(4404, "There is no such agent.")
         if request.query.get("__agents_transport") == "capnweb":
             return Closing(4501, "The transport capnweb is not supported: connect without the option transport.")
-        request = request.to(kind.__name__, address.name)
-        verdict = await ask(self._hook, request)
+        verdict = await ask(self._hook, self._router.asked_about(request, address))
         if not isinstance(verdict, IncomingRequest):
             return closing(verdict)
+        if address.parent is not None:
+            refusal = await self._bus.admit(address, verdict)
+            if refusal is not None:
+                return rejection(refusal)
         if len(self._open.get(address.key, ())) >= self._limits.connections:
             logger.warning("Turned a connection away: %s has %d already", address.key, self._limits.connections)
             return Closing(1013, "The agent has too many connections.")

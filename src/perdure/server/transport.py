@@ -1,14 +1,18 @@
-"""The WebSocket protocol class that ``perdure serve`` gives to uvicorn: it cuts clients that take nothing any more.
+"""The WebSocket protocol class that ``perdure serve`` gives to uvicorn.
 
-uvicorn's own class waits until everything it has written was taken before it lets go of a socket. A client that is
-there and does not read would hold the socket, and what is buffered for it, for as long as it likes.
+It encodes a frame once for all sockets that it goes to, and writes what came together in one piece, without a task for
+each. And it cuts clients that take nothing any more: uvicorn's own class waits until everything it has written was
+taken, so a client that is there and does not read would hold its socket, and what is buffered for it, for as long as it
+likes.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
 
 from perdure.server.connection import TRANSPORT
 
@@ -16,17 +20,53 @@ __all__ = ["WebSocketProtocol"]
 
 LAST_WORDS = 2.0
 """Seconds that a client has to take a close frame."""
+PIECE = 64 * 1024
+"""Bytes that are gathered for one write, and of a frame that is kept encoded until the next one."""
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """uvicorn's protocol, with an end to every connection."""
+    """uvicorn's protocol with a short way for frames, and an end to every connection."""
+
+    _encoded: ClassVar[tuple[str, bytes]] = ("", b"")
+    """The frame that was written last, by whichever connection, and its bytes."""
+    _piece: list[bytes]
+    """Encoded frames that wait for the event loop to go on."""
+    _size = 0
+    """Bytes of them."""
 
     async def run_asgi(self) -> None:
         """Run the app for this connection."""
-        extensions = cast("dict[str, Any]", self.scope.get("extensions"))
-        extensions[TRANSPORT] = {"abort": self.transport.abort}
+        offer: dict[str, Any] = {"abort": self.transport.abort}
+        if not self.config.ws_per_message_deflate:
+            offer["write"] = self.write
+        cast("dict[str, Any]", self.scope.get("extensions"))[TRANSPORT] = offer
         await super().run_asgi()
         self._cut_soon(self.close_timeout)
+
+    def write(self, text: str) -> bool:
+        """Write a text frame, with all that is written before the event loop goes on. False when that cannot be: the
+        client reads too slowly, or has gone."""
+        if self._size > PIECE or not self._is_open() or not self.writable.is_set():
+            return False
+        known, data = WebSocketProtocol._encoded
+        if known is not text:
+            data = Frame(Opcode.TEXT, text.encode(errors="replace")).serialize(mask=False)
+            WebSocketProtocol._encoded = (text, data) if len(data) <= PIECE else ("", b"")
+        if self._size:
+            self._piece.append(data)
+        else:
+            self._piece = [data]
+            self.loop.call_soon(self._flush)
+        self._size += len(data)
+        return True
+
+    def _flush(self) -> None:
+        if self._size and self._is_open():
+            self.transport.write(b"".join(self._piece))
+        self._piece, self._size = [], 0
+
+    def _is_open(self) -> bool:
+        return self.conn.state is State.OPEN and not self.disconnected
 
     def keepalive_timeout(self) -> None:
         """The client did not answer a ping."""
@@ -35,6 +75,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def shutdown(self) -> None:
         """The server stops."""
+        self._flush()
         super().shutdown()
         self._cut_soon(LAST_WORDS)
 

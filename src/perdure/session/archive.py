@@ -1,10 +1,11 @@
 """What of one conversation is not in memory: reads it from the store.
 
-The only reader of messages. Knows no tree and no window; imports ``storage`` and ``protocol``.
+The only reader of messages. Knows no tree and no window.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
@@ -13,8 +14,8 @@ import msgspec
 
 from perdure.protocol import codec
 from perdure.protocol.messages import Role
+from perdure.session.node import Node
 from perdure.storage.contract import (
-    Branch,
     FindFollowing,
     FindMessages,
     LoadAttachments,
@@ -25,9 +26,22 @@ from perdure.storage.contract import (
     Store,
 )
 
-__all__ = ["Archive"]
+__all__ = ["Archive", "Piece"]
 
 logger = logging.getLogger(__name__)
+
+
+_AT_ONCE = 200
+"""Messages that are made in one go: others are to be served while a long conversation is opened."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """The end of a branch."""
+
+    nodes: list[Node]
+    """Oldest first; their parents are not set."""
+    before: MessagePlace | None = None
+    """The message that the first one follows; ``None`` for a root."""
 
 
 class _Part(msgspec.Struct):
@@ -84,7 +98,7 @@ class Archive:
         await self._settled()
         return await self._store.read(LoadOffPath(self._agent))
 
-    async def branch(self, leaf: int | None, *, max_bytes: int | None = None, max_rows: int | None = None) -> Branch:
+    async def branch(self, leaf: int | None, *, max_bytes: int | None = None, max_rows: int | None = None) -> Piece:
         """The end of the branch whose last message is at ``leaf``; of the active path with ``None``.
 
         Rows that are damaged are left out, and stay stored.
@@ -94,7 +108,12 @@ class Archive:
         """
         await self._settled()
         branch = await self._store.read(LoadBranch(self._agent, leaf, max_bytes, max_rows))
-        return Branch([row for row in branch.rows if self._is_sound(row)], branch.before)
+        nodes: list[Node] = []
+        for start in range(0, len(branch.rows), _AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            nodes += [_node_of(row) for row in branch.rows[start : start + _AT_ONCE] if self._is_sound(row)]
+        return Piece(nodes, branch.before)
 
     async def attachments(self, digests: Iterable[str]) -> dict[str, bytes]:
         """The data of these attachments, by digest.
@@ -122,3 +141,12 @@ class Archive:
             logger.warning("Left out a damaged message of %s, position %d: its id is wrong", self._agent, row.pos)
             return False
         return True
+
+
+def _node_of(row: MessageRow) -> Node:
+    node = Node(row.pos, row.id, None, row.role)
+    if row.attachments:
+        node.take_rest(row.body, row.attachments)
+    else:
+        node.take(row.body)
+    return node

@@ -18,11 +18,11 @@ from perdure.errors import BadRequest
 from perdure.models.contract import HistoryMessage
 from perdure.protocol import codec
 from perdure.protocol.messages import UIMessage
-from perdure.session.archive import Archive
+from perdure.session.archive import Archive, Piece
 from perdure.session.node import Node
 from perdure.session.path import as_old, must_send
 from perdure.session.tree import MEMORY, WINDOW, Tree
-from perdure.storage.contract import AgentRecord, Branch, MessagePlace, MessageRow, Operation
+from perdure.storage.contract import AgentRecord, MessagePlace, Operation
 
 __all__ = ["WINDOW", "Repairs", "Transcript"]
 
@@ -120,7 +120,7 @@ class Transcript(Tree):
         branch = self._branch(identifier)
         first = self._nodes.get((branch[0].parent if branch else identifier) or "")
         room = self._memory - sum(node.size for node in branch)
-        older = Branch([], None)
+        older = Piece([])
         if first is not None and room > 0:
             older = await self._archive.branch(first.pos, max_bytes=_limit(room))
         if generation != self._generation:
@@ -213,8 +213,8 @@ class Transcript(Tree):
         if limit is not None and limit <= 0:
             return []
         leaf, more = (None, 0) if before is None else (self._nodes[before].pos, 1)
-        rows = await self._archive.branch(leaf, max_rows=None if limit is None else limit + more)
-        nodes = [_node_of(row) for row in rows.rows if row.id != before]
+        piece = await self._archive.branch(leaf, max_rows=None if limit is None else limit + more)
+        nodes = [node for node in piece.nodes if node.id != before]
         data = await self._archive.attachments(missing_data(nodes))
         return [codec.decode(node.whole(data).text) for node in nodes]
 
@@ -245,22 +245,22 @@ class Transcript(Tree):
         for place in places:
             self._nodes.setdefault(place.id, Node(place.pos, place.id, None, place.role))
 
-    def _adopt(self, branch: Branch) -> list[Node]:
-        """The messages of a branch as nodes. What is in memory already is what counts."""
+    def _adopt(self, piece: Piece) -> list[Node]:
+        """Hold the messages that were read. Those that are in memory already are what counts."""
         self._cluttered = True
         previous: str | None = None
-        if (before := branch.before) is not None:
+        if (before := piece.before) is not None:
             self._nodes.setdefault(before.id, Node(before.pos, before.id, None, before.role))
             previous = before.id
         nodes: list[Node] = []
-        for row in branch.rows:
-            node = self._nodes.get(row.id)
+        for read in piece.nodes:
+            node = self._nodes.get(read.id)
             if node is None or not node.loaded:
-                node = self._nodes[row.id] = _node_of(row)
+                node = self._nodes[read.id] = read
                 node.parent = previous
                 self._unchecked.append(node)
             nodes.append(node)
-            previous = row.id
+            previous = node.id
         return nodes
 
     async def _make_whole(self, branch: Sequence[Node]) -> None:
@@ -301,15 +301,6 @@ def _joined(older: list[Node], newer: list[Node]) -> list[Node]:
 def missing_data(nodes: Iterable[Node]) -> list[str]:
     """Digests of the attachments that these messages lack."""
     return [reference.digest for node in nodes if node.message is None for reference in node.references]
-
-
-def _node_of(row: MessageRow) -> Node:
-    node = Node(row.pos, row.id, None, row.role)
-    if row.attachments:
-        node.take_rest(row.body, row.attachments)
-    else:
-        node.take(row.body)
-    return node
 
 
 def _begun_by_user(entries: list[HistoryMessage], nodes: Sequence[Node]) -> list[HistoryMessage]:

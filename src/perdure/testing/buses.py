@@ -15,6 +15,7 @@ import msgspec
 from starlette import types as asgi
 
 from perdure.agent.connection import ConnectionRequest
+from perdure.agent.refusal import Refuse
 from perdure.host.bus import AgentSide, Sink
 from perdure.protocol.names import Address
 
@@ -44,6 +45,11 @@ class _Called(msgspec.Struct, tag=True):
     method: str
 
 
+class _Asked(msgspec.Struct, tag=True):
+    address: Address
+    request: ConnectionRequest
+
+
 class _Emitted(msgspec.Struct, tag=True):
     peers: list[int]
     frame: str
@@ -55,7 +61,7 @@ class _HungUp(msgspec.Struct, tag=True):
     reason: str
 
 
-_Crossing = _Connected | _Received | _Disconnected | _Called | _Emitted | _HungUp
+_Crossing = _Connected | _Received | _Disconnected | _Called | _Asked | _Emitted | _HungUp
 _decoder = msgspec.msgpack.Decoder(_Crossing)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -96,6 +102,12 @@ class SerialisingBus:
         assert isinstance(called, _Called)
         answer = await self._side.call(called.address, called.method)
         return answer.encode().decode()
+
+    async def admit(self, address: Address, request: ConnectionRequest) -> Refuse | None:
+        asked = _decoder.decode(_encoder.encode(_Asked(address, request)))
+        assert isinstance(asked, _Asked)
+        answer = await self._side.admit(asked.address, asked.request)
+        return msgspec.msgpack.decode(_encoder.encode(answer), type=Refuse | None)
 
     async def answer(self, address: Address, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         async def receive_over() -> asgi.Message:

@@ -7,8 +7,9 @@ from sqlite3 import Cursor
 from typing import Any
 
 from perdure.storage import contract
+from perdure.storage import families as family_contract
 from perdure.storage import timers as timer_contract
-from perdure.storage.sqlite import agents, attachments, branches, chunks, messages, timers, turns, values
+from perdure.storage.sqlite import agents, attachments, branches, chunks, families, messages, timers, turns, values
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -39,6 +40,7 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.ClearConversation: _clear_conversation,
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
+    family_contract.ForgetFamily: families.forget_family,
     timer_contract.PutTimer: timers.put_timer,
     timer_contract.DeleteTimer: timers.delete_timer,
 }
@@ -54,6 +56,7 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadAttachments: attachments.load_attachments,
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
+    family_contract.LoadChildren: families.load_children,
     timer_contract.LoadTimers: timers.load_timers,
     timer_contract.AgentsWithTimers: timers.agents_with_timers,
 }
@@ -67,6 +70,7 @@ UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
         contract.FindFollowing,
         contract.LoadAttachments,
         contract.OpenAgents,
+        family_contract.LoadChildren,
         timer_contract.AgentsWithTimers,
     }
 )

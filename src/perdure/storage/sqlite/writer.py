@@ -18,6 +18,7 @@ import msgspec
 
 from perdure.errors import Fenced, StorageError
 from perdure.storage.contract import Commit, Operation
+from perdure.storage.families import ForgetFamily
 from perdure.storage.sqlite.agents import AgentNumbers
 from perdure.storage.sqlite.dispatch import APPLIES
 from perdure.storage.sqlite.failures import explain
@@ -164,6 +165,8 @@ class Writer:
             if apply is None:
                 raise StorageError(f"this store knows no operation {type(operation).__name__}")
             apply(cursor, agent, operation)
+            if isinstance(operation, ForgetFamily):
+                self._numbers.forget()
 
     def _abandon(self, writes: list[Write], error: Exception) -> None:
         """Nothing of the group was stored: fail every write of it that has not failed on its own."""
