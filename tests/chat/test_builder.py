@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from perdure.chat.builder import MessageBuilder
-from perdure.protocol.messages import SETTLED, is_tool_part
+from perdure.protocol.messages import is_settled, is_tool_part
 from tests.chat.chunks import Chunk, any_chunks, build, called, said
 
 STEP = {"type": "step-start"}
@@ -365,6 +365,6 @@ def test_no_sequence_of_chunks_raises_or_leaves_a_broken_message(chunks: list[Ch
             assert isinstance(part["text"], str)
             assert part["state"] == "done"
         if is_tool_part(part):
-            assert (part["state"] not in SETTLED) == (part["toolCallId"] in builder.open_calls())
+            assert is_settled(part) != (part["toolCallId"] in builder.open_calls())
             assert ("errorText" in part) == (part["state"] == "output-error")
             assert ("output" in part) == (part["state"] == "output-available")

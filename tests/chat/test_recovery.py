@@ -56,3 +56,13 @@ def test_an_answer_whose_beginning_is_lost_has_the_id_that_was_noted_for_it() ->
     message = rebuild("m", said("Hi"))
     assert message is not None
     assert message["id"] == "m"
+
+
+def test_what_a_tool_showed_before_it_was_interrupted_is_no_result() -> None:
+    call = {"type": "tool-input-available", "toolCallId": "c1", "toolName": "work", "input": {}}
+    shown = {"type": "tool-output-available", "toolCallId": "c1", "output": 10, "preliminary": True}
+    message = rebuild("a1", [call, shown])
+    assert message is not None
+    (part,) = message["parts"]
+    assert (part["state"], part["errorText"]) == ("output-error", INTERRUPTED)
+    assert not {"output", "preliminary"} & set(part)

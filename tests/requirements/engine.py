@@ -40,6 +40,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
             "12",
             BASE,
             "Combinations of mode, input, continuation and callback that do not fit raise before any work is done.",
+            note="There is no `mode` until there are submissions: a callback makes a streamed turn.",
         ),
         R("13", BASE, "With anything but an assistant message at the end, a continuation is skipped."),
         R("14", DURABLE, "A submission's turn events come with its run, not with its acceptance."),
@@ -98,6 +99,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "Values of `configure` survive a restart and can be overwritten; `get_config` is None when unset, "
             "and both work inside `configure_session`.",
+            note="Proven in `on_start`; `configure_session` comes with the sessions.",
         ),
         R("28", BASE, "After an eviction the transcript is loaded again without running a turn."),
     ),
@@ -110,6 +112,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "A turn config's max_steps, active_tools, instructions, call settings, output, transforms and tool "
             "repair hold for that turn.",
+            divergence="`output` and transforms are not there: they reach into the AI SDK's own loop. A structured "
+            "answer is a tool with `stop_when`, and `on_chunk` hears the stream without changing it. All else holds.",
         ),
         R("31", BASE, "`before_turn` is given the original system text each time, whatever it returned before."),
         R("32", BASE, "`max_steps` ends the loop, together with the user's own stop conditions: whichever is first."),

@@ -1165,6 +1165,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "No call ids, in two turns: ids are made up and unique over turns, a RESULT finds its call, the "
             "history pairs rightly.",
+            note="The RESULT needs client tools and is to be added to the test with them.",
         ),
         R(
             "MQ-06",
@@ -1189,6 +1190,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "A last chunk that repeats a complete call with empty arguments: one call, one execution, for "
             "server and client tools.",
+            note="Calls are put right before it is known whose tool they are of.",
         ),
         R(
             "MQ-11",
@@ -1201,6 +1203,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "A tool called for ever: a normal end at max_steps, and the next request works; a client tool "
             "continued for ever is bounded or stopped by a cancel.",
+            note="The second half needs client tools and is to be added to the test with them.",
         ),
         R(
             "MQ-13",
@@ -1213,6 +1216,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "A tool whose execute gives an async generator, awaited or not: the last value is the output, "
             "progress is preliminary, hooks fire once, a cancel closes the generator.",
+            note="Of one that was awaited the progress is not shown: engine statement 37.",
         ),
         R(
             "MQ-15",
@@ -1263,6 +1267,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "RPC to private, inherited or constructor names, state from a read-only connection, null "
             "arguments: refused with an error answer; a declared method works.",
+            divergence="A frame with null arguments is no call and gets no reply, as protocol statement 35 has it; the "
+            "application's `on_message` hears it. All else holds.",
         ),
         R(
             "SC-08",

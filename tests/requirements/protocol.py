@@ -151,6 +151,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
             BASE,
             "A callable that returns nothing answers `done:true` without a `result` key; `None` returned on "
             "purpose is `result:null`.",
+            note="Python cannot tell the two apart: a method that is annotated `-> None` returns nothing, any other "
+            "means null.",
         ),
         R(
             "30",

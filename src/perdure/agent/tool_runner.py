@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from perdure.agent.stopping import is_stopping
 from perdure.agent.turn_config import ToolCallContext, ToolCallDecision, ToolCallResult
-from perdure.chat.repair import INTERRUPTED
 from perdure.errors import ConfigurationError, InvalidToolInput, ToolError
 from perdure.models.contract import Chunk
 from perdure.observability.tracing import tool_span
@@ -56,15 +55,17 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
     """
     call, job = request.call, request.job
     began = time.perf_counter()
-    progress = _Progress(call.id, emit)
     mistake: ConfigurationError | None = None
+
+    def progress(output: Any) -> None:
+        emit({"type": "tool-output-available", "toolCallId": call.id, "output": output, "preliminary": True})
+
     try:
         with tool_span(call.tool, call.id, call.input) as span:
             output = await _decide(request, progress)
             span.returned(output)
     except (Exception, asyncio.CancelledError, SystemExit) as error:
         if isinstance(error, asyncio.CancelledError) and is_stopping():
-            progress.stopped()
             raise
         if isinstance(error, _NoDecision):
             mistake = ConfigurationError(str(error))
@@ -81,26 +82,6 @@ async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
         raise mistake
     if job.after_tool_call is not None:
         await job.after_tool_call(result)
-
-
-class _Progress:
-    """Shows what a tool gives before its result."""
-
-    def __init__(self, call_id: str, emit: Callable[[Chunk], None]) -> None:
-        self._call_id = call_id
-        self._emit = emit
-        self._shown = False
-
-    def __call__(self, output: Any) -> None:
-        self._shown = True
-        self._emit(
-            {"type": "tool-output-available", "toolCallId": self._call_id, "output": output, "preliminary": True}
-        )
-
-    def stopped(self) -> None:
-        """The call will have no result: what it showed must not be taken for one."""
-        if self._shown:
-            self._emit({"type": "tool-output-error", "toolCallId": self._call_id, "errorText": INTERRUPTED})
 
 
 class _NoDecision(Exception):

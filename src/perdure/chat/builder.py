@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from perdure.protocol import codec
-from perdure.protocol.messages import SETTLED, Part, UIMessage, is_tool_part
+from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
 
 __all__ = ["MessageBuilder"]
 
@@ -96,7 +96,7 @@ class MessageBuilder:
 
     def open_calls(self) -> list[str]:
         """Ids of the tool calls that are not settled, in call order."""
-        return [call_id for call_id, part in self._tools.items() if part["state"] not in SETTLED]
+        return [call_id for call_id, part in self._tools.items() if not is_settled(part)]
 
     # ── building ────────────────────────────────────────────────────
 
@@ -187,7 +187,7 @@ class MessageBuilder:
 
     def _input_error(self, chunk: Chunk) -> None:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
-        if part["state"] not in SETTLED:
+        if not is_settled(part):
             part.update(state="output-error", input=chunk.get("input"), errorText=chunk["errorText"])
             _tool_extras(chunk, part)
         self._inputs.pop(chunk["toolCallId"], None)

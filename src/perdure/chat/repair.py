@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from perdure.protocol import codec
-from perdure.protocol.messages import SETTLED, Part, UIMessage, is_tool_part
+from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
 
 __all__ = ["INTERRUPTED", "Repaired", "may_need_repair", "normalise_inputs", "repair", "settle_open_calls"]
 
@@ -32,9 +32,11 @@ def settle_open_calls(parts: Iterable[Part], text: str = INTERRUPTED) -> list[st
     """Give every open tool call among ``parts`` the error ``text``; gives the ids of the calls that changed."""
     changed: list[str] = []
     for part in parts:
-        if is_tool_part(part) and part["state"] not in SETTLED:
+        if is_tool_part(part) and not is_settled(part):
             if not isinstance(part.get("input"), dict):
                 part["input"] = {}
+            part.pop("output", None)
+            part.pop("preliminary", None)
             part.update(state="output-error", errorText=text)
             changed.append(part["toolCallId"])
     return changed
@@ -72,8 +74,9 @@ def repair(message: UIMessage) -> Repaired | None:
             if (with_object := normalise_inputs(part)) is not None:
                 fixed = with_object
                 normalised.append(call)
-            if part.get("state") not in SETTLED:
-                fixed = {**fixed, "state": "output-error", "errorText": INTERRUPTED}
+            if not is_settled(part):
+                kept = {key: value for key, value in fixed.items() if key not in {"output", "preliminary"}}
+                fixed = {**kept, "state": "output-error", "errorText": INTERRUPTED}
                 settled.append(call)
         parts.append(fixed)
     if not settled and not normalised:

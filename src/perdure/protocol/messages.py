@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-__all__ = ["SETTLED", "Part", "Role", "UIMessage", "is_tool_part", "text_of", "tool_name"]
+__all__ = ["SETTLED", "Part", "Role", "UIMessage", "is_settled", "is_tool_part", "text_of", "tool_name"]
 
 Role = Literal["system", "user", "assistant"]
 
@@ -39,6 +39,11 @@ def tool_name(part: Part) -> str:
     if part["type"] == "dynamic-tool":
         return part.get("toolName", "")
     return part["type"].split("-", 1)[1]
+
+
+def is_settled(part: Part) -> bool:
+    """Whether nothing follows for a tool part. What a tool shows before its result settles nothing."""
+    return part.get("state") in SETTLED and not part.get("preliminary")
 
 
 def text_of(message: UIMessage) -> str:
