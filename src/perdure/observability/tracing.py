@@ -193,8 +193,11 @@ def tool_span(tool: str, call: str, input: Any) -> Generator[ToolSpan]:
 
 
 def _tracing() -> Any:
-    """OpenTelemetry's tracing, once somebody has imported it: nobody can have set it up before."""
-    return sys.modules.get("opentelemetry.trace")
+    """OpenTelemetry's tracing, once somebody has set it up: nobody can have without importing it."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return None
+    return trace
 
 
 def _open(trace: Any, name: str, kind: Any, attributes: Mapping[str, Any]) -> Any:
