@@ -118,8 +118,8 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             _tell(b"Stopped at once.\n")
             os._exit(128 + sig)
+        self.should_exit = True  # first of all: the next signal may come within this one
         _tell(b"Stopping. A second signal stops at once.\n")
-        self.should_exit = True
         _leave_in(STOP_GRACE, "Something does not let the server stop; it is left behind.")
 
 
