@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.requirements import requirement
 from tests.support.process import ServerProcess
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("browser")]
@@ -53,6 +54,7 @@ def test_an_answer_with_a_tool_call_shows_in_two_tabs(open_tab: OpenTab) -> None
     asking.screenshot("two-tabs")
 
 
+@requirement("protocol:97")
 def test_a_reload_in_mid_stream_loses_and_doubles_nothing(open_tab: OpenTab, server: ServerProcess) -> None:
     tab = open_tab("reload")
     tab.say("long 200")
