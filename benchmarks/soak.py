@@ -70,7 +70,10 @@ async def in_a_process(data: str) -> AsyncGenerator[Server]:
     try:
         yield server
     finally:
-        process.terminate()
+        if process.returncode is None:
+            process.terminate()
+        else:
+            server.complaints.append(f"the server ended by itself, with code {process.returncode}")
         await process.wait()
         await listening
 

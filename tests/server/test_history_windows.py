@@ -448,6 +448,7 @@ async def test_files_are_kept_once_and_come_back_byte_for_byte(serve: Serve, tmp
     tab = await again.tab()
     await tab.opened()
     await tab.clear()
+    await tab.settle()
     assert await again.stored() == []
     connection = sqlite3.connect(tmp_path / "perdure.db")
     assert connection.execute("select count(*) from attachment").fetchone() == (0,)
