@@ -48,7 +48,6 @@ class MessageBuilder:
         # Open text and reasoning parts by (kind, chunk id): their pieces are joined when somebody looks.
         self._open: dict[tuple[str, str], tuple[Part, list[str]]] = {}
         self._tools: dict[str, Part] = {}
-        self._inputs: dict[str, list[str]] = {}
         self._step = 0
         self.changed = False
         """Whether a chunk has added anything that is worth storing."""
@@ -170,12 +169,6 @@ class MessageBuilder:
         call_id = chunk["toolCallId"]
         if call_id not in self._tools:
             self._add_tool(chunk, "input-streaming")
-            self._inputs[call_id] = []
-
-    def _input_delta(self, chunk: Chunk) -> None:
-        pieces = self._inputs.get(chunk["toolCallId"])
-        if pieces is not None:
-            pieces.append(chunk["inputTextDelta"])
 
     def _input_available(self, chunk: Chunk) -> None:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
@@ -183,14 +176,12 @@ class MessageBuilder:
             part["state"] = "input-available"
             part["input"] = _as_object(chunk.get("input"))
             _tool_extras(chunk, part)
-        self._inputs.pop(chunk["toolCallId"], None)
 
     def _input_error(self, chunk: Chunk) -> None:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
         if not is_settled(part):
             part.update(state="output-error", input=chunk.get("input"), errorText=chunk["errorText"])
             _tool_extras(chunk, part)
-        self._inputs.pop(chunk["toolCallId"], None)
 
     def _output_available(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
@@ -237,7 +228,6 @@ class MessageBuilder:
         "reasoning-start": _text_start,
         "reasoning-end": _text_end,
         "tool-input-start": _input_start,
-        "tool-input-delta": _input_delta,
         "tool-input-available": _input_available,
         "tool-input-error": _input_error,
         "tool-output-available": _output_available,
