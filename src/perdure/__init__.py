@@ -45,6 +45,7 @@ from perdure.agent.turn_config import (
     block,
     substitute,
 )
+from perdure.chat.concurrency import Debounce
 from perdure.errors import (
     AgentStopped,
     BadRequest,
@@ -86,6 +87,7 @@ __all__ = [
     "ConfigurationError",
     "Connection",
     "ConnectionRequest",
+    "Debounce",
     "Event",
     "Fenced",
     "Finish",

@@ -111,6 +111,8 @@ async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
         )
         room.services.write(repairs.operations)
         room.show()
+    if operations := room.transcript.take_in(turn.parent):
+        room.services.write(operations)
     return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 

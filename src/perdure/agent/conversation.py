@@ -21,7 +21,7 @@ from perdure.agent.turn import Turn
 from perdure.agent.turns import Failure, Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
 from perdure.chat.reconcile import Changes, reconcile
-from perdure.errors import BadRequest, StorageError
+from perdure.errors import BadRequest, ConfigurationError, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
@@ -163,7 +163,7 @@ class Conversation:
             if missing is not None:
                 return self._admit_after_reading(peer, frame.id, body, missing)
             self._admit(peer, frame.id, body)
-        except BadRequest as error:
+        except (BadRequest, ConfigurationError) as error:
             self._fail(peer, frame.id, str(error), "parse")
         return None
 
@@ -176,7 +176,7 @@ class Conversation:
                 missing = self._missing(body)
             # Nothing is awaited between that look and this act.
             self._admit(peer, request, body)
-        except BadRequest as error:
+        except (BadRequest, ConfigurationError) as error:
             self._fail(peer, request, str(error), "parse")
         except StorageError as error:
             logger.error("The chat request %s could not be admitted: %s", request, error)
@@ -209,13 +209,21 @@ class Conversation:
         changes = self._reconcile(body)
         outcome = self._without_question(body, changes)
         if outcome is not None:
-            self._send(peer, frames.transcript(self._transcript.texts()))
-            self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
+            self._end_at_once(peer, request, outcome, changes)
             return
         if not changes.append:
             self._transcript.aim_at(changes.parent)
-        if self._turns.accept(request, changes, body.custom) and changes.append and (others := self._others(peer)):
+        submit = body.trigger != "regenerate-message"
+        accepted = self._turns.accept(peer, request, changes, body.custom, submit=submit)
+        if accepted == "dropped":
+            self._end_at_once(peer, request, "skipped", changes)
+        elif accepted == "accepted" and changes.append and (others := self._others(peer)):
             self._services.send(others, frames.transcript(self._transcript.texts()))
+
+    def _end_at_once(self, peer: PeerId, request: str, outcome: frames.Outcome, changes: Changes) -> None:
+        """The sender is told what the conversation is, then that its request is over."""
+        self._send(peer, frames.transcript(self._transcript.texts()))
+        self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
 
     def _reconcile(self, body: client_frames.ChatBody) -> Changes:
         changes = reconcile(

@@ -16,6 +16,7 @@ from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
 from perdure.agent.inputs import MessageInput
 from perdure.agent.turn_config import TurnResult
+from perdure.chat.concurrency import Strategy
 from perdure.errors import ConfigurationError, TurnFailed
 from perdure.models.contract import Chunk
 from perdure.protocol.messages import UIMessage
@@ -33,6 +34,19 @@ class Think(ChatHooks, Agent):
     """What the model is told first."""
     max_steps: int = 10
     """Most requests to the model in one turn (reference: engine §1.1)."""
+    message_concurrency: Strategy | Mapping[str, Any] = "queue"
+    """What becomes of a message that a client sends while a turn runs or waits:
+
+    ``"queue"``: it waits and is answered.
+    ``"latest"``: it waits; when another comes before its turn has begun, only that one is answered. People go on seeing
+    the others, the model does not.
+    ``"merge"``: the same, but the model sees them all.
+    :class:`~perdure.Debounce`: like ``"latest"``, and not before it has been quiet for a while. A mapping as in
+    TypeScript will do.
+    ``"drop"``: it is not taken; the sender's page shows the conversation without it.
+
+    Read with each message, so it can be set in an object as well. All else that starts turns just waits its turn.
+    """
     send_reasoning: bool = True
     """Whether the model's reasoning goes to clients and into the conversation."""
     message_metadata: Mapping[str, Any] | None = None

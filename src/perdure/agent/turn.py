@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from perdure.agent.services import PeerId
 from perdure.agent.turn_config import TurnResult
 from perdure.chat.builder import MessageBuilder
 from perdure.models.contract import Chunk
@@ -40,6 +41,10 @@ class Turn:
     """Ids of the messages that came with it."""
     origin_ids: Sequence[str] = ()
     """Ids of the user messages that its terminal frame names."""
+    sender: PeerId | None = None
+    """The connection that asked for it."""
+    not_before: int | None = None
+    """Unix time in milliseconds: until then it waits where it would run."""
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that the page sent beside the messages."""
     inputs: Any = None

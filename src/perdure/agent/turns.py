@@ -10,15 +10,17 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import Ending, attempt
 from perdure.agent.hooks import call, overridden
 from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
+from perdure.agent.services import PeerId
 from perdure.agent.stopping import is_stopping
 from perdure.agent.stream import ChunkLog
+from perdure.agent.submits import ClientSubmits
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import ChatResponse, TurnResult
@@ -54,6 +56,7 @@ class Turns:
         self._handshake = room.handshake
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._submits = ClientSubmits(room, self._open)
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
@@ -83,8 +86,24 @@ class Turns:
 
     # ── accepting ───────────────────────────────────────────────────
 
-    def accept(self, request: str, changes: Changes, body: Mapping[str, Any]) -> bool:
-        """Take a client's request, with the messages that came with it. False when it was accepted before."""
+    def accept(
+        self, peer: PeerId, request: str, changes: Changes, body: Mapping[str, Any], *, submit: bool
+    ) -> Literal["accepted", "dropped", "duplicate"]:
+        """Take a client's request, with the messages that came with it.
+
+        Not when it was taken or dropped before; and a ``submit`` (all but the wish for another answer) not when the
+        class drops what comes while a turn runs or waits.
+
+        Raises:
+            ConfigurationError: the agent's ``message_concurrency`` is none.
+        """
+        if self._queue.knows(request):
+            logger.info("Ignored a chat request that was delivered twice: %s", request)
+            return "duplicate"
+        decision = self._submits.decide(request, self._generation) if submit else None
+        if decision is not None and decision.drops:
+            self._queue.refuse(request)
+            return "dropped"
         own = [message.id for message in changes.append]
         turn = Turn(
             id=request,
@@ -96,8 +115,12 @@ class Turns:
             own_messages=own,
             origin_ids=changes.origin_ids,
             body=body,
+            sender=peer,
+            not_before=None if decision is None else decision.quiet_until,
         )
-        return self._admit(turn, changes)
+        superseding = [] if decision is None else self._submits.supersede(decision, self._queue.active)
+        self._admit(turn, changes, superseding)
+        return "accepted"
 
     def submit(self, trigger: str, *, inputs: Any = None, continuation: bool = False, body: Any = None) -> Turn:
         """Take a turn that the server's own code asks for. It has a result to wait for."""
@@ -127,17 +150,13 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def _admit(self, turn: Turn, changes: Changes) -> bool:
+    def _admit(self, turn: Turn, changes: Changes, operations: Sequence[Operation] = ()) -> None:
         admission = self._queue.admit(turn.id)
-        if admission == "duplicate":
-            logger.info("Ignored a chat request that was delivered twice: %s", turn.id)
-            return False
         self._open[turn.id] = turn
-        self._services.write(self._opening(turn, changes, waiting=admission == "queue"))
+        self._services.write([*operations, *self._opening(turn, changes, waiting=admission == "queue")])
         self._handshake.accepted(turn.id)
         if admission == "run":
             self._start(turn)
-        return True
 
     def _opening(self, turn: Turn, changes: Changes, *, waiting: bool) -> list[Operation]:
         """One transaction: the messages and the turn that is to answer them."""
@@ -194,6 +213,7 @@ class Turns:
             self._report(turn, Ending("skipped"))
         self.failure = None
         self._withdrawn.clear()
+        self._submits.clear()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -241,9 +261,19 @@ class Turns:
         if turn.generation != self._generation:
             return Ending("skipped")
         ending = Ending("aborted")
+        begun = False
         with turn.scope:
-            ending = await attempt(turn, answer, self._room)
-        return ending
+            await self._wait(turn)
+            begun = self._submits.begin(turn)
+            if begun:
+                ending = await attempt(turn, answer, self._room)
+        lost = not begun and (self._submits.is_superseded(turn) or turn.generation != self._generation)
+        return Ending("skipped") if lost else ending
+
+    async def _wait(self, turn: Turn) -> None:
+        """Until the turn may begin. It can be stopped, cleared or superseded meanwhile."""
+        if turn.not_before is not None and (ms := turn.not_before - self._services.now_ms()) > 0:
+            await self._services.sleep(ms / 1000)
 
     def _settle(self, turn: Turn, answer: Answer, ending: Ending) -> None:
         """The turn is over: store, then show, then say so."""
@@ -289,7 +319,7 @@ class Turns:
             frame = end.terminal(ending.outcome, turn.origin_ids)
         else:
             frame = end.terminal_error(ending.error, turn.origin_ids)
-        self._services.send(self._handshake.listeners, frame)
+        self._services.send(self._submits.end(turn, ending), frame)
         self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
@@ -333,6 +363,8 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        while following is not None and self._submits.is_superseded(self._open[following]):
+            following = self._skip(self._open[following])
         if self._ended is not None:
             self._ended.set()
         if following is not None:
@@ -340,6 +372,13 @@ class Turns:
             self._start(self._open[following])
         else:
             self._transcript.shrink()
+
+    def _skip(self, turn: Turn) -> str | None:
+        """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""
+        self._transcript.begin(turn.own_messages)
+        self._services.write([CloseTurn(turn.id, "skipped", None, self._services.now_ms())])
+        self._end(turn, Ending("skipped"))
+        return self._queue.finish(turn.id)
 
     def _told(self, turn: Turn) -> None:
         del self._leaving[turn.id]

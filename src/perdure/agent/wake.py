@@ -12,6 +12,7 @@ from perdure.agent.services import Services
 from perdure.agent.stream import ChunkLog, bodies_of
 from perdure.agent.think import Think
 from perdure.agent.turns import Failure
+from perdure.chat.concurrency import strategy_of
 from perdure.chat.recovery import INTERRUPTED_TURN, rebuild
 from perdure.protocol import codec
 from perdure.session.archive import Archive
@@ -30,6 +31,8 @@ from perdure.storage.contract import (
 __all__ = ["wake"]
 
 logger = logging.getLogger(__name__)
+
+_WAITING = frozenset({"queued", "superseded"})
 
 
 class _Request(msgspec.Struct):
@@ -55,7 +58,9 @@ async def wake(think: Think, key: str, store: Store, services: Services, window:
 
     Raises:
         StorageError: it cannot be read.
+        ConfigurationError: the class says something unusable.
     """
+    strategy_of(think.message_concurrency, type(think).__name__)
     record = await store.read(LoadAgent(key))
     archive = Archive(store, key, services.settled)
     memory = _budget(think.hydration_byte_budget)
@@ -78,14 +83,18 @@ async def _close_left_open(
 ) -> Failure | None:
     """Keep what the open turns said, and close them. The last one is the failure that clients are shown."""
     failure: Failure | None = None
-    operations: list[Operation] = []
     requests = [(turn, _request_of(turn)) for turn in record.open_turns]
+    superseded = [turn.id for turn in record.open_turns if turn.status == "superseded"]
+    # First, as the turn that closes last is the one that clients are shown.
+    operations: list[Operation] = [CloseTurn(turn, "skipped", None, services.now_ms()) for turn in superseded]
     await _read_what_they_need([request for _, request in requests], transcript)
-    waiting = [identifier for turn, request in requests if turn.status == "queued" for identifier in request.own]
+    waiting = [identifier for turn, request in requests if turn.status in _WAITING for identifier in request.own]
     await transcript.recall_following(waiting)
     transcript.hold(waiting)
     for turn, request in requests:
         transcript.begin(request.own)
+        if turn.status == "superseded":
+            continue
         if failure is not None:
             operations.append(DropChunks(failure.log.turn))
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
