@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from perdure.agent.base import Agent
 from perdure.agent.think import Think
 from perdure.chat.concurrency import strategy_of
+from perdure.errors import ConfigurationError
 
 __all__ = ["check_class"]
 
@@ -21,3 +23,8 @@ def check_class(kind: type[Agent]) -> None:
         concurrency: Any = kind.message_concurrency
         if not hasattr(concurrency, "__get__"):
             strategy_of(concurrency, kind.__name__)
+        if inspect.iscoroutinefunction(kind.accepts_chat_frame):
+            raise ConfigurationError(
+                f"{kind.__name__}.accepts_chat_frame() is async; it must answer at once. Look up what it needs in "
+                "on_connect(), and keep it in connection.state."
+            )

@@ -53,6 +53,8 @@ class Conversation:
             failure: The turn that failed last, if none was accepted since.
             finished: Ids of turns that are over; a request with one of these is a repetition.
         """
+        self.think = think
+        """The agent."""
         self._services = services
         self._transcript = transcript
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
@@ -95,6 +97,18 @@ class Conversation:
     def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
         """A connection sends a frame."""
         self._lane.enter(lambda: self._handle(peer, frame))
+
+    def refused(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
+        """A connection sends a frame that the application does not let it send: nothing comes of it."""
+        self._lane.enter(lambda: self._turn_away(peer, frame))
+
+    def _turn_away(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
+        logger.info("Refused a frame of a connection: %s", type(frame).__name__)
+        if not isinstance(frame, client_frames.Cancel):
+            # Pages show what they ask for at once; this takes it back.
+            self._send(peer, frames.transcript(self._transcript.texts()))
+        if isinstance(frame, client_frames.ChatRequest):
+            self._fail(peer, frame.id, "You may not write in this conversation.", "refused")
 
     def _handle(
         self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from perdure.agent.base import Agent
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
+from perdure.agent.connection import Connection
 from perdure.agent.inputs import MessageInput
 from perdure.agent.turn_config import TurnResult
 from perdure.chat.concurrency import Strategy
@@ -22,7 +23,11 @@ from perdure.models.contract import Chunk
 from perdure.protocol.messages import UIMessage
 from perdure.tools.merge import ToolSource
 
-__all__ = ["Think"]
+__all__ = ["ChatFrameKind", "Think"]
+
+ChatFrameKind = Literal["request", "result", "approval", "clear", "cancel"]
+"""What a client wants: an answer, to give the result of a tool call, to approve or deny one, to forget the
+conversation, to stop a turn."""
 
 
 class Think(ChatHooks, Agent):
@@ -85,6 +90,20 @@ class Think(ChatHooks, Agent):
     def get_tools(self) -> ToolSource:
         """The server's tools: a list, or a dict whose keys are the names. Called for each turn; may be ``async``."""
         return []
+
+    def accepts_chat_frame(self, connection: Connection, kind: ChatFrameKind) -> bool:
+        """Whether a client may do this. What is refused changes nothing, and its sender's page shows again what is
+        stored; a refused request ends with an error. Watching is not asked for.
+
+        Called between a frame's arrival and its handling, where nothing may wait: it cannot be ``async``. What it
+        raises is logged, and refuses.
+
+        Args:
+            connection: Who: see :attr:`Connection.readonly`, ``connection.request``, ``connection.state``.
+            kind: ``"request"``: ask, edit or ask for another answer; ``"result"``: give the result of a tool call;
+                ``"approval"``: approve or deny one; ``"clear"``: forget the conversation; ``"cancel"``: stop a turn.
+        """
+        return True
 
     # ── the conversation ────────────────────────────────────────────
 
