@@ -1,5 +1,6 @@
 """Messages that are sent while a turn runs or waits: queue, latest, merge, drop."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -448,6 +449,53 @@ async def test_another_answer_is_never_dropped_and_takes_nobodys_turn(serve: Ser
     gate.open()
     assert (await tab.done("R"))["outcome"] == "completed"
     assert [shown(request) for request in model.requests] == [["A"], ["A"]]
+
+
+@requirement("fault:CO-06")
+async def test_drop_drops_nothing_but_messages_that_people_send(serve: Serve) -> None:
+    gate = Gate()
+
+    async def note(self: Think, payload: Any) -> None:
+        await self.save_messages(payload)
+
+    async def start(self: Think) -> list[str]:
+        self.schedule(0, self.note, "scheduled")
+        results = asyncio.gather(self.save_messages("saved"), self.chat("said"), self.continue_last_turn())
+        started.set()
+        return [result.status for result in await results]
+
+    started = asyncio.Event()
+    model = slow(gate, *(f"{number}." for number in range(5)))
+    server = await serve(agent(model, message_concurrency="drop", note=note, start=callable(start)))
+    tab, other = await server.tab(), await server.tab()
+    first = user_message("A")
+    await tab.ask("A", first)
+    await gate.reached()
+    await tab.ask("R", first, trigger="regenerate-message")
+    await tab.settle()
+    await tab.send({"type": "rpc", "id": "start", "method": "start", "args": []})
+    await started.wait()
+    await tab.settle()
+    assert len(model.requests) == 1, "all else waits"
+    gate.open()
+    assert (await tab.done("R"))["outcome"] == "completed"
+    reply = await tab.seen(lambda frame: frame["type"] == "rpc" and frame["id"] == "start")
+    assert reply["result"] == ["completed"] * 3
+    await other.seen(lambda frame: "scheduled" in said(frame.get("messages", [])))
+    texts = said(await server.stored())
+    assert {"saved", "said", "scheduled"} <= set(texts)
+
+
+async def test_a_clear_acts_at_once_under_drop(serve: Serve) -> None:
+    gate = Gate()
+    server = await serve(agent(slow(gate), message_concurrency="drop"))
+    tab, other = await server.tab(), await server.tab()
+    await tab.ask("A", "A")
+    await gate.reached()
+    await tab.clear()
+    assert (await tab.done("A"))["outcome"] == "aborted"
+    await other.seen(lambda frame: frame["type"] == "cf_agent_chat_clear")
+    assert await server.stored() == []
 
 
 @pytest.mark.parametrize("strategy", ["latest", "merge"])
