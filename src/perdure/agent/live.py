@@ -90,6 +90,8 @@ class LiveAgent:
         if inspect.isawaitable(started):
             await started
         live.timers.started()
+        if live.conversation is not None:
+            live.conversation.begin()
         if address.parent is not None and values.get(CREATED) is None:
             values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
@@ -145,7 +147,7 @@ class LiveAgent:
             case client_frames.Unusable(foreign=True):
                 self._call(Agent.on_message, connection, connection, text)
             case _ if self.conversation is not None:
-                self.conversation.received(peer, frame)
+                self.conversation.received(peer, frame, connection.id)
             case _:
                 logger.info("Ignored a chat frame: %s does not chat", type(self.agent).__name__)
 
