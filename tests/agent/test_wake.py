@@ -92,7 +92,7 @@ class Woken:
         before = len(self.services.sent)
         parsed = parse(frame)
         assert not isinstance(parsed, StateUpdate | RpcRequest)
-        self.conversation.received(PEER, parsed)
+        self.conversation.received(PEER, parsed, "c1")
         return [frame for _, frame in self.services.sent[before:]]
 
     @property

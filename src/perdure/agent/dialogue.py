@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from perdure.agent.job import Job, Plan
+from perdure.agent.tool_runner import Call
 from perdure.chat.builder import MessageBuilder
 from perdure.models.contract import Chunk, HistoryMessage
 from perdure.tools.names import ToolNames
 
-__all__ = ["Dialogue", "Sink"]
+__all__ = ["Dialogue", "Runs", "Sink"]
+
+Runs = Literal["server", "client"]
+"""Where a tool runs."""
 
 
 class Sink(Protocol):
@@ -27,6 +31,15 @@ class Sink(Protocol):
         """Wait until every chunk so far is stored."""
         ...
 
+    def wait_for(self, call: Call, runs: Runs, approval: str | None) -> None:
+        """A call waits for somebody: for a decision, if there is an ``approval`` id, else for its result. The chunks
+        that show it went out before."""
+        ...
+
+    async def begin(self, calls: Sequence[str]) -> Sequence[str]:
+        """Approved calls are about to run. Gives those that may; returns when that is stored."""
+        ...
+
 
 class Dialogue:
     """What was said before the turn, and the answer so far."""
@@ -34,6 +47,8 @@ class Dialogue:
     def __init__(self, job: Job, sink: Sink) -> None:
         self.names = ToolNames(job.plan.tools)
         """What the model calls the tools of the turn."""
+        self.waits = False
+        """Whether a call waits for somebody: the turn ends with its step."""
         self._before = job.history
         self._base = job.history if job.instead is None else job.instead
         self._base_shown = self.names.history(self._base)
@@ -59,6 +74,18 @@ class Dialogue:
     async def durable(self) -> None:
         """Wait until every chunk so far is stored."""
         await self._sink.durable()
+
+    def wait_for(self, call: Call, runs: Runs, approval: str | None = None) -> None:
+        """A call waits for somebody (see :meth:`Sink.wait_for`)."""
+        if approval is not None:
+            self.emit({"type": "tool-approval-request", "approvalId": approval, "toolCallId": call.id})
+        self._sink.wait_for(call, runs, approval)
+        self.waits = True
+
+    async def begin(self, calls: Sequence[Call]) -> list[Call]:
+        """Approved calls are about to run. Gives those that may; returns when that is stored."""
+        begun = await self._sink.begin([call.id for call in calls])
+        return [call for call in calls if call.id in begun]
 
     def history(self) -> Sequence[HistoryMessage]:
         """The conversation with the answer so far."""

@@ -91,6 +91,8 @@ class LiveAgent:
         if inspect.isawaitable(started):
             await started
         live.timers.started()
+        if live.conversation is not None:
+            live.conversation.begin()
         if address.parent is not None and values.get(CREATED) is None:
             values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
@@ -147,7 +149,7 @@ class LiveAgent:
                 self._call(Agent.on_message, connection, connection, text)
             case _ if self.conversation is not None:
                 if accepts(self.conversation.think, connection, frame):
-                    self.conversation.received(peer, frame)
+                    self.conversation.received(peer, frame, connection.id)
                 else:
                     self.conversation.refused(peer, frame)
             case _:

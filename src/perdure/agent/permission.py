@@ -20,6 +20,10 @@ def kind_of(frame: client_frames.ChatFrame | client_frames.Unusable) -> ChatFram
     match frame:
         case client_frames.ChatRequest():
             return "request"
+        case client_frames.ToolResult():
+            return "result"
+        case client_frames.ToolApproval():
+            return "approval"
         case client_frames.Clear():
             return "clear"
         case client_frames.Cancel():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perdure.agent.attempt import Ending
+from perdure.agent.ending import Ending
 from perdure.agent.room import Room
 from perdure.agent.services import PeerId
 from perdure.agent.turn import Turn

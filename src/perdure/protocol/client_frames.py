@@ -12,6 +12,7 @@ import msgspec
 
 from perdure.errors import BadRequest
 from perdure.protocol import codec
+from perdure.protocol.client_tools import ClientToolSpec, parse_client_tools
 from perdure.protocol.messages import Role
 
 __all__ = [
@@ -27,11 +28,14 @@ __all__ = [
     "Probe",
     "RpcRequest",
     "StateUpdate",
+    "ToolApproval",
+    "ToolResult",
     "Unusable",
     "Upload",
     "check_user_message",
     "parse",
     "parse_chat_body",
+    "read_client_tools",
 ]
 
 
@@ -80,6 +84,32 @@ class Upload(msgspec.Struct):
     """``cf_agent_chat_messages`` from a client. The server owns the history: it changes nothing."""
 
 
+class ToolResult(msgspec.Struct):
+    """``cf_agent_tool_result``: a page gives the result of a call."""
+
+    toolCallId: Id  # noqa: N815 - the names on the wire
+    toolName: str = ""  # noqa: N815
+    output: Any = None
+    state: str | None = None
+    """``output-error`` for a call that failed; anything else means that it did not."""
+    errorText: str | None = None  # noqa: N815
+    autoContinue: bool = False  # noqa: N815
+    clientTools: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815
+    """As in a chat request; an empty list changes nothing here."""
+
+
+class ToolApproval(msgspec.Struct):
+    """``cf_agent_tool_approval``: a person says whether a call may run."""
+
+    toolCallId: Id  # noqa: N815
+    approved: bool
+    autoContinue: bool = False  # noqa: N815
+    reason: str | None = None
+    """What the person said with it. Not sent by the published hook."""
+    input: dict[str, Any] | None = None
+    """The arguments that are approved instead of the model's. Not sent by the published hook."""
+
+
 class StateUpdate(msgspec.Struct):
     """``cf_agent_state`` from a client: this is the state now."""
 
@@ -104,7 +134,7 @@ class Unusable(msgspec.Struct):
     """Whether it is none of the protocol's frames: the application may know it."""
 
 
-ChatFrame = ChatRequest | Cancel | Clear | Probe | Ack | Upload
+ChatFrame = ChatRequest | Cancel | Clear | Probe | Ack | Upload | ToolResult | ToolApproval
 ClientFrame = ChatFrame | StateUpdate | RpcRequest | Unusable
 
 _KINDS: dict[str, type[ChatFrame | StateUpdate | RpcRequest]] = {
@@ -114,6 +144,8 @@ _KINDS: dict[str, type[ChatFrame | StateUpdate | RpcRequest]] = {
     "cf_agent_stream_resume_request": Probe,
     "cf_agent_stream_resume_ack": Ack,
     "cf_agent_chat_messages": Upload,
+    "cf_agent_tool_result": ToolResult,
+    "cf_agent_tool_approval": ToolApproval,
     "cf_agent_state": StateUpdate,
     "rpc": RpcRequest,
 }
@@ -139,6 +171,8 @@ def parse(text: str) -> ClientFrame:
             _check_nesting([frame.state])
         elif isinstance(frame, RpcRequest):
             _check_nesting(frame.args)
+        elif isinstance(frame, ToolResult | ToolApproval):
+            _check_nesting([frame.output if isinstance(frame, ToolResult) else frame.input])
         return frame
     except codec.DecodeError as error:
         wanted = head.id if kind is ChatRequest and isinstance(head.id, str) and head.id else None
@@ -161,6 +195,8 @@ class ChatBody(msgspec.Struct, frozen=True):
     trigger: Literal["submit-message", "regenerate-message"]
     custom: dict[str, Any]
     """Every other field that the page sent."""
+    client_tools: list[ClientToolSpec] | None = None
+    """The tools that the page offers; ``None`` when it says nothing of them."""
 
 
 class _PostedHead(msgspec.Struct):
@@ -184,7 +220,8 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
     """The body of a chat request.
 
     Raises:
-        BadRequest: not a POST, no body, not JSON, or ``messages`` is not a list of messages.
+        BadRequest: not a POST, no body, not JSON, ``messages`` is not a list of messages, or ``clientTools`` cannot be
+            used.
     """
     if init.method != "POST":
         raise BadRequest(f"The chat request has method {init.method!r:.20}; it must be POST.")
@@ -197,9 +234,28 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
         trigger = codec.decode(bytes(fields.get("trigger", msgspec.Raw(b"null"))))
         custom = {key: codec.decode(bytes(raw)) for key, raw in fields.items() if key not in _RESERVED}
         _check_nesting(custom.values())
+        tools = read_client_tools(fields.get("clientTools"))
     except codec.DecodeError as error:
         raise BadRequest(f"The chat request's body cannot be read: {error}") from error
-    return ChatBody(messages, "regenerate-message" if trigger == "regenerate-message" else "submit-message", custom)
+    kind = "regenerate-message" if trigger == "regenerate-message" else "submit-message"
+    return ChatBody(messages, kind, custom, tools)
+
+
+def read_client_tools(raw: msgspec.Raw | None) -> list[ClientToolSpec] | None:
+    """The tools that a page offers; ``None`` when it says nothing of them.
+
+    Raises:
+        BadRequest: they cannot be used.
+    """
+    text = b"null" if raw is None else bytes(raw)
+    if text == b"null":
+        return None
+    tools = parse_client_tools(text)
+    try:
+        _check_nesting(tool.parameters for tool in tools)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The parameters of a client tool are {error}.") from None
+    return tools
 
 
 def _posted(raw: msgspec.Raw) -> PostedMessage:

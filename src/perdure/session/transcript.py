@@ -7,7 +7,7 @@ What is decided synchronously (which messages are new, where an answer belongs) 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import cast
 
 import msgspec
@@ -224,22 +224,27 @@ class Transcript(Tree):
 
     # ── putting right ───────────────────────────────────────────────
 
-    def repair(self) -> Repairs:
+    def repair(self, left: Container[str] = ()) -> Repairs:
         """Put right what no model must be shown: calls without an outcome, inputs that are no objects.
 
-        Each message is looked at once.
+        Each message is looked at once, but for those with calls that are ``left`` as they are.
         """
-        done = Repairs([], [], [])
+        done, again = Repairs([], [], []), list[Node]()
         unchecked, self._unchecked = self._unchecked, []
         for node in unchecked:
             text = node.text
             if node.role != "assistant" or text is None or not may_need_repair(text):
                 continue
-            if self._nodes.get(node.id) is node and (repaired := repair(codec.decode(text))) is not None:
+            if self._nodes.get(node.id) is not node:
+                continue
+            message = codec.decode(text)
+            if any(part.get("toolCallId") in left for part in message["parts"]):
+                again.append(node)
+            if (repaired := repair(message, left)) is not None:
                 done.operations.extend(self.update(repaired.message))
                 done.settled.extend(repaired.settled)
                 done.normalised.extend(repaired.normalised)
-        self._unchecked.clear()
+        self._unchecked = again
         return done
 
     # ── what was read ───────────────────────────────────────────────

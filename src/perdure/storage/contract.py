@@ -190,8 +190,8 @@ class DropChunks(Operation, frozen=True):
 
 
 class ClearConversation(Operation, frozen=True):
-    """Forget all messages with their attachments, turns (the open ones too) and chunks. Values stay. Positions begin at
-    0 again."""
+    """Forget all messages with their attachments, turns (the open ones too) with their chunks, and interactions. Values
+    stay. Positions begin at 0 again."""
 
 
 class PutValue(Operation, frozen=True):

@@ -8,8 +8,20 @@ from typing import Any
 
 from perdure.storage import contract
 from perdure.storage import families as family_contract
+from perdure.storage import interactions as interaction_contract
 from perdure.storage import timers as timer_contract
-from perdure.storage.sqlite import agents, attachments, branches, chunks, families, messages, timers, turns, values
+from perdure.storage.sqlite import (
+    agents,
+    attachments,
+    branches,
+    chunks,
+    families,
+    interactions,
+    messages,
+    timers,
+    turns,
+    values,
+)
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -25,6 +37,7 @@ def _clear_conversation(cursor: Cursor, agent: int, operation: contract.ClearCon
     turns.clear_turns(cursor, agent)
     messages.clear_messages(cursor, agent)
     attachments.clear_attachments(cursor, agent)
+    interactions.clear_interactions(cursor, agent)
 
 
 APPLIES: dict[type[contract.Operation], Apply] = {
@@ -42,6 +55,7 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
     family_contract.ForgetFamily: families.forget_family,
+    interaction_contract.PutInteraction: interactions.put_interaction,
     timer_contract.PutTimer: timers.put_timer,
     timer_contract.DeleteTimer: timers.delete_timer,
 }
@@ -58,6 +72,7 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
     family_contract.LoadChildren: families.load_children,
+    interaction_contract.LoadInteractions: interactions.load_interactions,
     timer_contract.LoadTimers: timers.load_timers,
     timer_contract.AgentsWithTimers: timers.agents_with_timers,
 }
