@@ -18,9 +18,12 @@ from perdure.agent.ending import Ending, Failure, report, tell_application, term
 from perdure.agent.nesting import Nesting
 from perdure.agent.overtaking import GivenUp, changed_message, reason_of
 from perdure.agent.room import Room
+from perdure.agent.services import PeerId
 from perdure.agent.stream import ChunkLog
+from perdure.agent.submits import ClientSubmits
 from perdure.agent.turn import Turn
 from perdure.chat.answers import failed
+from perdure.chat.concurrency import Decision
 from perdure.chat.interactions import Interaction
 from perdure.chat.reconcile import Changes
 from perdure.chat.repair import settle_open_calls
@@ -56,6 +59,7 @@ class Turns:
         self._interactions = room.interactions
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._submits = ClientSubmits(room, self._open)
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
@@ -85,11 +89,25 @@ class Turns:
 
     # ── accepting ───────────────────────────────────────────────────
 
-    def accept(self, request: str, changes: Changes, also: Sequence[Operation] = ()) -> bool:
-        """Take a client's request, with the messages that came with it. False when it was accepted before.
+    def decide(self, request: str, *, submit: bool) -> Decision | None:
+        """What becomes of a client's request; ``None`` for one that came before. What is not dropped must be accepted
+        at once. A ``submit`` is every request but the wish for another answer.
 
-        ``also`` is stored in the same write.
+        Raises:
+            ConfigurationError: the agent's ``message_concurrency`` is none.
         """
+        if self._queue.knows(request):
+            logger.info("Ignored a chat request that was delivered twice: %s", request)
+            return None
+        decision = self._submits.decide(request, self._generation) if submit else Decision()
+        if decision.drops:
+            self._queue.refuse(request)
+        return decision
+
+    def accept(
+        self, peer: PeerId, request: str, changes: Changes, decision: Decision, also: Sequence[Operation] = ()
+    ) -> None:
+        """Take a client's new request, with the messages that came with it. ``also`` is stored in the same write."""
         own = [message.id for message in changes.append]
         turn = Turn(
             id=request,
@@ -102,8 +120,10 @@ class Turns:
             origin_ids=changes.origin_ids,
             body=self._room.page.body,
             client_tools=self._room.page.tools,
+            sender=peer,
+            not_before_ms=decision.quiet_until or 0,
         )
-        return self._admit(turn, changes, also)
+        self._admit(turn, changes, [*also, *self._submits.supersede(decision, self._queue.active)])
 
     def submit(
         self,
@@ -139,7 +159,12 @@ class Turns:
 
     def is_overtaken(self, group: str) -> bool:
         """Whether a turn waits that will see the answers to this turn's calls: no other has to go on with them."""
-        return bool(self._queue.waiting) or self._queue.active not in {None, group}
+        return self._is_awaited or self._queue.active not in {None, group}
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether a turn waits that will run."""
+        return any(not self._submits.is_superseded(self._open[request]) for request in self._queue.waiting)
 
     def go_on(self, group: str, message: str, operations: Sequence[Operation]) -> None:
         """Go on with the conversation: all calls of the turn ``group`` in ``message`` are answered. Stored with
@@ -214,17 +239,16 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = (), *, begin: bool = True) -> bool:
+    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = (), *, begin: bool = True) -> None:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
-            logger.info("Ignored a chat request that was delivered twice: %s", turn.id)
-            return False
+            logger.info("Ignored a turn that was admitted before: %s", turn.id)
+            return
         self._open[turn.id] = turn
         self._services.write([*also, *self._opening(turn, changes, waiting=admission == "queue")])
         self._expect(turn)
         if admission == "run" and begin:
             self._start(turn)
-        return True
 
     def _expect(self, turn: Turn) -> None:
         if turn.group is None:
@@ -291,6 +315,7 @@ class Turns:
         self.failure = None
         self._withdrawn.clear()
         self._interactions.clear()
+        self._submits.clear()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -338,11 +363,15 @@ class Turns:
         if turn.generation != self._generation:
             return Ending("skipped")
         ending = Ending("aborted")
+        begun = False
         with turn.scope:
             if (wait := turn.not_before_ms - self._services.now_ms()) > 0:
                 await self._services.sleep(wait / 1000)
-            ending = await attempt(turn, answer, self._room)
-        return ending
+            begun = self._submits.begin(turn)
+            if begun:
+                ending = await attempt(turn, answer, self._room)
+        lost = not begun and (self._submits.is_superseded(turn) or turn.generation != self._generation)
+        return Ending("skipped") if lost else ending
 
     def _settle(self, turn: Turn, answer: Answer, ending: Ending) -> None:
         """The turn is over: store, then show, then say so."""
@@ -383,7 +412,7 @@ class Turns:
     def _following(self, turn: Turn) -> Turn | None:
         """The turn that goes on at once, as all calls of this one were answered while it ran."""
         self._interactions.close(turn.id)
-        if not self._interactions.is_ready(turn.id) or self._queue.waiting:
+        if not self._interactions.is_ready(turn.id) or self._is_awaited:
             return None
         following = self._continuation(turn.id, turn.builder.id)
         self._queue.admit(following.id)
@@ -415,7 +444,7 @@ class Turns:
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
         self._leaving[turn.id] = self._open.pop(turn.id)
-        self._services.send(self._handshake.listeners, terminal_frame(turn, ending))
+        self._services.send(self._submits.end(turn, ending), terminal_frame(turn, ending))
         self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
@@ -427,6 +456,8 @@ class Turns:
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        while following is not None and self._submits.is_superseded(self._open[following]):
+            following = self._skip(self._open[following])
         if self._ended is not None:
             self._ended.set()
         if following is not None:
@@ -434,6 +465,13 @@ class Turns:
             self._start(self._open[following])
         else:
             self._transcript.shrink()
+
+    def _skip(self, turn: Turn) -> str | None:
+        """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""
+        self._transcript.begin(turn.own_messages)
+        self._services.write([CloseTurn(turn.id, "skipped", None, self._services.now_ms())])
+        self._end(turn, Ending("skipped"))
+        return self._queue.finish(turn.id)
 
     def _told(self, turn: Turn) -> None:
         del self._leaving[turn.id]
