@@ -48,8 +48,7 @@ def closing(room: Room, turn: Turn, answer: Answer, ending: Ending) -> list[Oper
             parent = turn.parent if turn.branches else room.transcript.tip(turn.parent)
             operations += room.transcript.answer(message, parent, now)
     if ending.error is None:
-        answer.stream.stop()
-        operations.append(DropChunks(turn.id))
+        operations += [*answer.stream.forget(), DropChunks(turn.id)]
     else:
         # Clients that were away are shown what was said and then the error, until the next request.
         operations += answer.stream.unstored()
