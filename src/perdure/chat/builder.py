@@ -107,6 +107,9 @@ class MessageBuilder:
         for field in _NEEDED.get(kind, ()):
             if not isinstance(chunk.get(field), str):
                 return
+        # Data that is shown and forgotten is of no message.
+        if kind.startswith("data-") and chunk.get("transient"):
+            return
         self.changed = self.changed or kind not in _MARKS
         if kind in {"text-delta", "reasoning-delta"}:
             opened = self._open.get((kind[:-6], chunk["id"]))
@@ -195,8 +198,6 @@ class MessageBuilder:
             part.update(state="output-error", errorText=_sound(chunk["errorText"]))
 
     def _data(self, chunk: Chunk) -> None:
-        if chunk.get("transient"):
-            return
         identifier = chunk.get("id")
         for part in self._parts if identifier is not None else ():
             if part["type"] == chunk["type"] and part.get("id") == identifier:

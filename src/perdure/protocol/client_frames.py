@@ -199,7 +199,9 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
         _check_nesting(custom.values())
     except codec.DecodeError as error:
         raise BadRequest(f"The chat request's body cannot be read: {error}") from error
-    return ChatBody(messages, "regenerate-message" if trigger == "regenerate-message" else "submit-message", custom)
+    # Without a message it does not say which answer it wants again (reference: protocol §6.8).
+    again = trigger == "regenerate-message" and bool(messages)
+    return ChatBody(messages, "regenerate-message" if again else "submit-message", custom)
 
 
 def _posted(raw: msgspec.Raw) -> PostedMessage:
