@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 MB = 1_000_000
 
-WIDE = Limits(window=32 * MB, frame=96 * MB)
+WIDE = Limits(window=32 * MB, upload=32 * MB, frame=128 * MB)
 """So much is sent that no test here is about a window; ``test_history_windows`` is."""
 
 

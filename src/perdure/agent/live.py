@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,10 +68,11 @@ class LiveAgent:
         attachments: Mapping[PeerId, Attachment] | None = None,
         *,
         window: int = WINDOW,
+        upload: float = math.inf,
     ) -> LiveAgent:
         """Make the agent, and give it back what is stored, and the connections that stayed open without it.
 
-        Clients are sent ``window`` bytes of a conversation at most.
+        Clients are sent ``window`` bytes of a conversation at most, and may add ``upload`` in one message.
 
         Raises:
             StorageError: what is stored cannot be read.
@@ -82,7 +84,7 @@ class LiveAgent:
         agent = kind()
         live = cls(agent, address, services, values)
         if isinstance(agent, Think):
-            live.conversation = await wake(agent, address.key, store, services, window)
+            live.conversation = await wake(agent, address.key, store, services, window, upload)
         live.timers.load(await store.read(LoadTimers(address.key)))
         live.reattach(attachments or {})
         bind(agent, live)

@@ -47,11 +47,13 @@ class _Request(msgspec.Struct):
         return self.own if self.parent is None else [*self.own, self.parent]
 
 
-async def wake(think: Think, key: str, store: Store, services: Services, window: int = WINDOW) -> Conversation:
+async def wake(
+    think: Think, key: str, store: Store, services: Services, window: int = WINDOW, upload: float = math.inf
+) -> Conversation:
     """The conversation of the agent with this key, as it is stored; empty when there is none.
 
-    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most. What
-    is damaged is left out with a warning, and stays stored.
+    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most,
+    and may add ``upload`` in one message. What is damaged is left out with a warning, and stays stored.
 
     Raises:
         StorageError: it cannot be read.
@@ -66,7 +68,7 @@ async def wake(think: Think, key: str, store: Store, services: Services, window:
         failure = await _last_failure(key, record.last_turn, store)
     transcript.shrink()
     finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
-    return Conversation(think, services, transcript, failure, finished)
+    return Conversation(think, services, transcript, failure, finished, upload)
 
 
 def _budget(given: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 
 from starlette import types as asgi
@@ -54,6 +55,7 @@ class Host:
         *,
         events: Events | None = None,
         window: int = WINDOW,
+        upload: float = math.inf,
         clock: Clock | None = None,
         idle_seconds: float | None = 60.0,
     ) -> None:
@@ -66,6 +68,7 @@ class Host:
             placement: Which agents are this process's.
             events: Who is told of what happens to them. Default: nobody.
             window: Most bytes of a conversation that clients are sent.
+            upload: Most bytes of one message that they add.
             clock: What time it is. Default: the machine's.
             idle_seconds: After how many seconds without work an agent leaves memory; ``None``: never.
         """
@@ -74,6 +77,7 @@ class Host:
         self._bus = bus
         self._placement = placement
         self._window = window
+        self._upload = upload
         self._events = events if events is not None else Events()
         self._clock = clock or SystemClock()
         self._idle_seconds = idle_seconds
@@ -204,7 +208,9 @@ class Host:
     async def _wake(self, address: Address, services: Services, attachments: Mapping[PeerId, Attachment]) -> LiveAgent:
         await self._families.starting(address)
         kind = self._families.kind_of(address)
-        return await LiveAgent.wake(kind, address, self._store, services, attachments, window=self._window)
+        return await LiveAgent.wake(
+            kind, address, self._store, services, attachments, window=self._window, upload=self._upload
+        )
 
     def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
         try:

@@ -15,6 +15,7 @@ from perdure.protocol import codec
 from perdure.protocol.messages import Role
 
 __all__ = [
+    "MAX_ID",
     "MAX_NESTING",
     "Ack",
     "Cancel",
@@ -23,6 +24,7 @@ __all__ = [
     "ChatRequest",
     "Clear",
     "ClientFrame",
+    "Id",
     "PostedMessage",
     "Probe",
     "RpcRequest",
@@ -39,7 +41,10 @@ MAX_NESTING = 100
 """How deep lists and objects may stand in each other in what is taken over from a client. Whoever handles it later goes
 down to its bottom, and may have less of the stack left than there was here."""
 
-Id = Annotated[str, msgspec.Meta(min_length=1)]
+MAX_ID = 1024
+"""Most characters of an id that a client chooses: it is kept, and sent back with every frame."""
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)]
 
 
 class ChatInit(msgspec.Struct):
@@ -67,7 +72,7 @@ class Clear(msgspec.Struct):
 class Probe(msgspec.Struct):
     """``cf_agent_stream_resume_request``: is there a stream to attach to?"""
 
-    probeId: str | None = None  # noqa: N815 - the name on the wire
+    probeId: Annotated[str, msgspec.Meta(max_length=MAX_ID)] | None = None  # noqa: N815 - the name on the wire
 
 
 class Ack(msgspec.Struct):
@@ -164,7 +169,7 @@ class ChatBody(msgspec.Struct, frozen=True):
 
 
 class _PostedHead(msgspec.Struct):
-    id: str
+    id: Id
     role: Role
 
 
@@ -206,8 +211,6 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
 
 def _posted(raw: msgspec.Raw) -> PostedMessage:
     head = codec.decode_as(_PostedHead, bytes(raw))
-    if not head.id:
-        raise msgspec.ValidationError("a message has an empty id")
     return PostedMessage(head.id, head.role, str(bytes(raw), "utf-8"))
 
 
