@@ -44,6 +44,9 @@ down to its bottom, and may have less of the stack left than there was here."""
 MAX_ID = 1024
 """Most characters of an id that a client chooses: it is kept, and sent back with every frame."""
 
+MAX_MESSAGES = 100_000
+"""Most messages in a posted conversation, known and new."""
+
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)]
 
 
@@ -125,8 +128,9 @@ _KINDS: dict[str, type[ChatFrame | StateUpdate | RpcRequest]] = {
 
 
 class _Head(msgspec.Struct):
-    type: Any = None
-    id: Any = None
+    # As they are: whatever stands there is decoded only where it is a text.
+    type: msgspec.Raw = msgspec.Raw(b"null")
+    id: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def parse(text: str) -> ClientFrame:
@@ -135,10 +139,13 @@ def parse(text: str) -> ClientFrame:
         head = codec.decode_as(_Head, text)
     except codec.DecodeError as error:
         return Unusable(f"not a JSON object: {error}", foreign=True)
-    kind = _KINDS.get(head.type) if isinstance(head.type, str) else None
+    name = _text(head.type) or ""
+    kind = _KINDS.get(name)
     if kind is None:
-        return Unusable(f"unknown type {head.type!r:.60}", foreign=True)
+        return Unusable(f"unknown type {name!r:.60}", foreign=True)
     try:
+        if kind in {StateUpdate, RpcRequest}:
+            _check_values(text)
         frame = codec.decode_as(kind, text)
         if isinstance(frame, StateUpdate):
             _check_nesting([frame.state])
@@ -146,8 +153,13 @@ def parse(text: str) -> ClientFrame:
             _check_nesting(frame.args)
         return frame
     except codec.DecodeError as error:
-        wanted = head.id if kind is ChatRequest and isinstance(head.id, str) and head.id else None
-        return Unusable(f"{head.type}: {error}", wanted, foreign=kind in {StateUpdate, RpcRequest})
+        wanted = _text(head.id) or None if kind is ChatRequest else None
+        return Unusable(f"{name}: {error}", wanted, foreign=kind in {StateUpdate, RpcRequest})
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    data = bytes(raw)
+    return codec.decode(data) if data.startswith(b'"') else None
 
 
 class PostedMessage(msgspec.Struct, frozen=True):
@@ -166,6 +178,10 @@ class ChatBody(msgspec.Struct, frozen=True):
     trigger: Literal["submit-message", "regenerate-message"]
     custom: dict[str, Any]
     """Every other field that the page sent."""
+
+
+class _Conversation(msgspec.Struct):
+    messages: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _PostedHead(msgspec.Struct):
@@ -196,8 +212,11 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
     if not init.body.strip():
         raise BadRequest("The chat request has no body.")
     try:
+        _check_extras(init.body)
         fields = codec.decode_as(dict[str, msgspec.Raw], init.body)
         posted = codec.decode_as(list[msgspec.Raw], bytes(fields.get("messages", msgspec.Raw(b"null"))))
+        if len(posted) > MAX_MESSAGES:
+            raise msgspec.ValidationError(f"more than {MAX_MESSAGES:,} messages")
         messages = [_posted(raw) for raw in posted]
         trigger = codec.decode(bytes(fields.get("trigger", msgspec.Raw(b"null"))))
         custom = {key: codec.decode(bytes(raw)) for key, raw in fields.items() if key not in _RESERVED}
@@ -209,6 +228,13 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
     return ChatBody(messages, "regenerate-message" if again else "submit-message", custom)
 
 
+def _check_extras(body: str) -> None:
+    """Check what a page sent beside the conversation, before it is decoded."""
+    if len(body) > codec.MAX_VALUES:
+        messages = bytes(codec.decode_as(_Conversation, body).messages)
+        _check_values(body.encode(errors="replace").replace(messages, b"", 1))
+
+
 def _posted(raw: msgspec.Raw) -> PostedMessage:
     head = codec.decode_as(_PostedHead, bytes(raw))
     return PostedMessage(head.id, head.role, str(bytes(raw), "utf-8"))
@@ -218,13 +244,20 @@ def check_user_message(message: PostedMessage) -> None:
     """Check a message that is about to be stored.
 
     Raises:
-        BadRequest: it has no list of parts, a part has no type, or it nests deeper than :data:`MAX_NESTING`.
+        BadRequest: it has no list of parts, a part has no type, it nests deeper than :data:`MAX_NESTING`, or it has
+            more values than :data:`codec.MAX_VALUES`.
     """
     try:
+        _check_values(message.text)
         codec.decode_as(_UserMessage, message.text)
         _check_nesting([codec.decode(message.text)])
     except codec.DecodeError as error:
         raise BadRequest(f"The message {message.id!r:.60} cannot be stored: {error}") from error
+
+
+def _check_values(text: str | bytes) -> None:
+    if codec.has_too_many_values(text):
+        raise msgspec.ValidationError(f"more than {codec.MAX_VALUES:,} values")
 
 
 def _check_nesting(values: Iterable[Any]) -> None:
