@@ -24,6 +24,7 @@ from perdure.agent.callables import callable
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.family import SubAgentInfo
+from perdure.agent.queueing import QueueItem
 from perdure.agent.refusal import Refuse
 from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
@@ -102,6 +103,7 @@ __all__ = [
     "NestedTurn",
     "NewerSchema",
     "PerdureError",
+    "QueueItem",
     "ReadonlyConnection",
     "Refuse",
     "ReplyStream",

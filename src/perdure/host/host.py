@@ -253,7 +253,7 @@ class Host:
         if self._closed or self._residents.get(resident.key) is not resident:
             return
         del self._residents[resident.key]
-        if resident.has_timers or resident.key in self._rung:
+        if resident.has_work or resident.key in self._rung:
             self._alarm.retry(resident.key)
         if peers := list(self._peers.pop(resident.key, ())):
             for frame in resident.farewell(error_text(error)):

@@ -8,8 +8,20 @@ from typing import Any
 
 from perdure.storage import contract
 from perdure.storage import families as family_contract
+from perdure.storage import queue as queue_contract
 from perdure.storage import timers as timer_contract
-from perdure.storage.sqlite import agents, attachments, branches, chunks, families, messages, timers, turns, values
+from perdure.storage.sqlite import (
+    agents,
+    attachments,
+    branches,
+    chunks,
+    families,
+    messages,
+    queue,
+    timers,
+    turns,
+    values,
+)
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -43,6 +55,8 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     family_contract.ForgetFamily: families.forget_family,
     timer_contract.PutTimer: timers.put_timer,
     timer_contract.DeleteTimer: timers.delete_timer,
+    queue_contract.PutQueued: queue.put_queued,
+    queue_contract.DeleteQueued: queue.delete_queued,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
@@ -59,6 +73,7 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     family_contract.LoadChildren: families.load_children,
     timer_contract.LoadTimers: timers.load_timers,
     timer_contract.AgentsWithTimers: timers.agents_with_timers,
+    queue_contract.LoadQueue: queue.load_queue,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(
