@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Agent, ConfigurationError, QueueItem, Retry, Think, callable, current_connection
 from perdure.storage.queue import LoadQueue, PutQueued, QueuedRow
-from perdure.testing import FakeClock, Gate, ScriptedModel, say
+from perdure.testing import FakeClock, Gate, ScriptedModel, pause, say
 from tests.requirements import requirement
 from tests.support import Doing, ErrorLog, Serve, do
 from tests.support.hosting import Hosting, Line, hosting
@@ -23,19 +23,22 @@ class Worker(Agent):
     """Does what is in its queue, and says so to everybody."""
 
     runs: ClassVar[list[Any]]
+    queued: ClassVar[list[str]]
     gates: ClassVar[dict[str, Gate]]
     changed: ClassVar[asyncio.Event]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.runs, cls.gates, cls.changed = [], {}, asyncio.Event()
+        cls.runs, cls.queued, cls.gates, cls.changed = [], [], {}, asyncio.Event()
 
     @callable
     async def put(self, callback: str, payload: Any = None, options: dict[str, Any] | None = None) -> Any:
         options = dict(options or {})
         if "retry" in options:
             options["retry"] = Retry(**options["retry"])
-        return msgspec.to_builtins(await self.queue(callback, payload, **options))
+        item = await self.queue(callback, payload, **options)
+        self.queued.append(item.id)
+        return msgspec.to_builtins(item)
 
     @callable
     def waiting(self, callback: str | None = None) -> list[Any]:
@@ -154,15 +157,17 @@ async def test_a_method_is_given_what_it_has_room_for() -> None:
 async def test_an_item_is_no_part_of_the_call_that_queued_it(serve: Serve) -> None:
     """It runs as nobody's call, and may wait for a turn although a turn has queued it."""
     ran: asyncio.Queue[Any] = asyncio.Queue()
+    gate = Gate()
 
     class Agent(Think):
-        model = ScriptedModel([say("One."), say("Two.")])
+        model = ScriptedModel([[pause(gate), say("One.")], say("Two.")])
 
         async def before_turn(self, ctx: Any) -> None:
             if ctx.trigger == "ws-chat":
-                await self.queue(self.work)
+                await self.queue(self.work, retry=Retry(max_attempts=1))
 
         async def work(self) -> None:
+            asyncio.get_running_loop().call_soon(gate.open)
             ran.put_nowait((current_connection.get(), (await self.save_messages("again")).status))
 
     server = await serve(Agent)
@@ -289,9 +294,10 @@ async def test_a_cancellation_that_an_item_comes_upon_is_a_failure_like_any_othe
     worker = a_worker()
     async with hosting(worker) as host:
         line = host.line()
-        await line.call("put", "give_up", None, {"retry": {"max_attempts": 1}})
+        await line.call("put", "give_up", None, {"retry": {"max_attempts": 2}})
         await line.call("put", "note", "next")
-        assert await said(worker, 2) == ["gives up", "next"]
+        await host.advance(0.2)
+        assert await said(worker, 3) == ["gives up", "gives up", "next"]
         log.expect("The queued Worker.give_up")
 
 
@@ -385,7 +391,7 @@ async def test_queueing_returns_when_the_item_is_stored_and_its_method_waits_for
         await line.call("waiting")
         host.store.hold()
         asking = asyncio.create_task(line.call("put", "note", "stored"))
-        await nothing_happens(lambda: asking.done() or worker.runs)
+        await nothing_happens(lambda: worker.queued or worker.runs)
         host.store.release()
         await asking
         assert await said(worker, 1) == ["stored"]
