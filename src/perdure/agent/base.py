@@ -59,7 +59,7 @@ class Agent(Later):
     def state(self) -> Any:
         """The state that every client sees: a JSON value, ``None`` when there is none. A copy: change it with
         :meth:`set_state`."""
-        return self._bound.state.value()
+        return in_loop(self._bound.state.value)  # which may have to store the initial one
 
     def set_state(self, state: Any) -> None:
         """Replace the state. It is stored, then sent to all clients.

@@ -15,6 +15,7 @@ from perdure.agent.base import Agent
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
 from perdure.agent.inputs import MessageInput
+from perdure.agent.threads import in_loop
 from perdure.agent.turn_config import TurnResult
 from perdure.errors import ConfigurationError, TurnFailed
 from perdure.models.contract import Chunk
@@ -238,8 +239,8 @@ class Think(ChatHooks, Agent):
 
     def cancel_chat(self, request_id: str) -> None:
         """Stop a turn, whether it runs or waits; what was said is kept. An unknown id does nothing."""
-        self._bound.chat.cancel(request_id)
+        in_loop(lambda: self._bound.chat.cancel(request_id))
 
     def cancel_all_chats(self) -> None:
         """Stop every turn."""
-        self._bound.chat.cancel_all()
+        in_loop(lambda: self._bound.chat.cancel_all())
