@@ -21,6 +21,7 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
+from perdure.agent.caller_tools import ClientToolCall
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.family import SubAgentInfo
@@ -33,6 +34,7 @@ from perdure.agent.think import Think
 from perdure.agent.turn_config import (
     ChatErrorContext,
     ChatResponse,
+    PendingApproval,
     StepConfig,
     StepContext,
     StepResult,
@@ -46,6 +48,7 @@ from perdure.agent.turn_config import (
     block,
     substitute,
 )
+from perdure.chat.concurrency import Debounce
 from perdure.errors import (
     AgentStopped,
     BadRequest,
@@ -73,7 +76,7 @@ from perdure.observability import Event
 from perdure.server.app import App
 from perdure.server.limits import Limits
 from perdure.server.requests import IncomingRequest
-from perdure.tools import Media, Tool, ToolContext, tool
+from perdure.tools import Media, Tool, ToolContext, client_tool, tool
 
 __all__ = [
     "Agent",
@@ -84,9 +87,11 @@ __all__ = [
     "ChatErrorContext",
     "ChatModel",
     "ChatResponse",
+    "ClientToolCall",
     "ConfigurationError",
     "Connection",
     "ConnectionRequest",
+    "Debounce",
     "Event",
     "Fenced",
     "Finish",
@@ -102,6 +107,7 @@ __all__ = [
     "ModelUnreachable",
     "NestedTurn",
     "NewerSchema",
+    "PendingApproval",
     "PerdureError",
     "QueueItem",
     "ReadonlyConnection",
@@ -134,6 +140,7 @@ __all__ = [
     "allow",
     "block",
     "callable",
+    "client_tool",
     "current_connection",
     "default_model",
     "openai_compatible",

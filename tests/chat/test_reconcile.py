@@ -10,7 +10,8 @@ import pytest
 
 from perdure.chat.reconcile import MAX_NEW, Changes, NewMessage, reconcile
 from perdure.errors import BadRequest
-from perdure.protocol.client_frames import MAX_NESTING, PostedMessage
+from perdure.protocol.bounds import MAX_NESTING
+from perdure.protocol.client_frames import PostedMessage
 from tests.requirements import requirement
 
 

@@ -67,6 +67,9 @@ FRAMES: dict[str, Callable[[], str]] = {
     "an id that is no text": lambda: f'{{"type":"cf_agent_use_chat_request","id":{lists(5_000_000)}}}',
     "a state of five million lists": lambda: f'{{"type":"cf_agent_state","state":{lists(5_000_000)}}}',
     "a call with five million lists": lambda: f'{{"type":"rpc","id":"r","method":"x","args":{lists(5_000_000)}}}',
+    "a tool result of five million lists": lambda: (
+        f'{{"type":"cf_agent_tool_result","toolCallId":"c1","output":{lists(5_000_000)}}}'
+    ),
     "five million lists and half a character": lambda: (
         f'{{"type":"cf_agent_state","state":["\\ud83d",{lists(5_000_000)}]}}'
     ),

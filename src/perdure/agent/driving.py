@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Literal
 
+from perdure.agent.caller_tools import CallerTools
 from perdure.agent.chat_callbacks import INTERRUPTED, callbacks_of
 from perdure.agent.hooks import call
 from perdure.agent.inputs import MessageInput, as_messages
@@ -57,17 +58,21 @@ class Driving:
         signal: asyncio.Event | None = None,
         what: str = "stream()",
         accepted: Callable[[str], Any] | None = None,
+        own: CallerTools | None = None,
     ) -> AsyncGenerator[Chunk | TurnResult]:
         """Run a turn; gives its chunks as they are made, and last how it ended. Leaving early stops the turn.
 
-        ``accepted`` is told its id first.
+        ``accepted`` is told its id first. ``own`` are tools that the caller runs.
 
         Raises:
             NestedTurn: called from inside a turn of this agent, or of one that its turn waits for.
             BadRequest: a message cannot be used.
         """
         self._turns.nesting.refuse(what)
-        turn = self._turns.submit("rpc", inputs=self._checked(inputs))
+        own = own or CallerTools()
+        turn = self._turns.submit(
+            "rpc", inputs=self._checked(inputs), client_tools=own.tools, unanswered=own.unanswered
+        )
         chunks: asyncio.Queue[Chunk | None] = asyncio.Queue()
         turn.listener = chunks.put_nowait
         assert turn.result is not None
@@ -86,6 +91,7 @@ class Driving:
         *,
         signal: asyncio.Event | None = None,
         what: str = "chat()",
+        own: CallerTools | None = None,
     ) -> TurnResult:
         """Run a turn; ``callback`` is told of it. Gives how it ended.
 
@@ -95,7 +101,7 @@ class Driving:
             Exception: what the callback raises.
         """
         callbacks = callbacks_of(callback)
-        turn = self.stream(inputs, signal=signal, what=what, accepted=callbacks.on_start)
+        turn = self.stream(inputs, signal=signal, what=what, accepted=callbacks.on_start, own=own)
         async with contextlib.aclosing(turn) as items:
             async for item in items:
                 if not isinstance(item, TurnResult):

@@ -9,7 +9,7 @@ import msgspec
 
 from perdure.errors import BadRequest
 from perdure.protocol import codec
-from perdure.protocol.client_frames import Id
+from perdure.protocol.bounds import Id
 from perdure.protocol.messages import Role, UIMessage
 
 __all__ = ["MessageInput", "as_messages"]

@@ -19,6 +19,7 @@ from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
 from perdure.agent.family import Relatives
+from perdure.agent.permission import accepts
 from perdure.agent.queueing import Queue
 from perdure.agent.retry import RNG, Retry, retrying
 from perdure.agent.rpc import answer_call
@@ -99,6 +100,8 @@ class LiveAgent:
             await started
         live.timers.started()
         live.queue.started()
+        if live.conversation is not None:
+            live.conversation.begin()
         if address.parent is not None and values.get(CREATED) is None:
             values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
@@ -154,7 +157,10 @@ class LiveAgent:
             case client_frames.Unusable(foreign=True):
                 self._call(Agent.on_message, connection, connection, text)
             case _ if self.conversation is not None:
-                self.conversation.received(peer, frame)
+                if accepts(self.conversation.think, connection, frame):
+                    self.conversation.received(peer, frame, connection.id)
+                else:
+                    self.conversation.refused(peer, frame)
             case _:
                 logger.info("Ignored a chat frame: %s does not chat", type(self.agent).__name__)
 

@@ -16,7 +16,10 @@ from perdure.storage.timers import TimerRow
 if TYPE_CHECKING:
     from perdure.agent.base import Agent
 
-__all__ = ["comes_again", "plan", "purpose", "shown"]
+__all__ = ["OWN", "comes_again", "plan", "purpose", "shown"]
+
+OWN = frozenset({"_expire_approval"})
+"""Methods of perdure's own that timers call. Users are not shown these."""
 
 
 def plan(

@@ -20,7 +20,7 @@ import anyio
 from msgspec.structs import replace
 
 from perdure.agent.callbacks import Callback
-from perdure.agent.planning import comes_again, plan, purpose, shown
+from perdure.agent.planning import OWN, comes_again, plan, purpose, shown
 from perdure.agent.retry import RNG, Retry, retrying
 from perdure.agent.schedules import Kind, Schedule, moment_ms, next_cron_ms
 from perdure.agent.services import Services
@@ -127,7 +127,7 @@ class Timers:
     def get(self, id: str) -> Schedule | None:
         """One schedule."""
         row = self._rows.get(id)
-        return None if row is None else shown(row)
+        return None if row is None or row.callback in OWN else shown(row)
 
     def find(self, kind: Kind | None, before: datetime | None, after: datetime | None) -> list[Schedule]:
         """The schedules of that kind that are due in that time, the one that was made first at the beginning.
@@ -138,7 +138,9 @@ class Timers:
         earliest = -math.inf if after is None else moment_ms(after)
         latest = math.inf if before is None else moment_ms(before)
         return [
-            shown(row) for row in self._rows.values() if kind in {None, row.kind} and earliest <= row.due_ms < latest
+            shown(row)
+            for row in self._rows.values()
+            if kind in {None, row.kind} and earliest <= row.due_ms < latest and row.callback not in OWN
         ]
 
     def _same(self, row: TimerRow) -> TimerRow | None:

@@ -21,6 +21,7 @@ from perdure.host.bus import Bus
 from perdure.host.clock import Clock, SystemClock
 from perdure.host.failure import close_reason, error_text
 from perdure.host.families import Families
+from perdure.host.left_open import take_up
 from perdure.host.placement import Placement
 from perdure.host.resident import Resident
 from perdure.host.tasks import Tasks
@@ -104,8 +105,10 @@ class Host:
         return len(self._residents)
 
     def start(self) -> None:
-        """Begin to wake agents for their timers, and to let go of those that are idle."""
+        """Begin to wake agents for their timers and for turns that were left open, and to let go of those that are
+        idle."""
         self._tasks.spawn(self._alarm.run(), "alarm")
+        self._tasks.spawn(take_up(self._store, self._wake_left_open), "wake agents with open turns")
         if self._idle_seconds is not None:
             self._tasks.spawn(self._sweep(self._idle_seconds), "let go of idle agents")
 
@@ -211,6 +214,15 @@ class Host:
         return await LiveAgent.wake(
             kind, address, self._store, services, attachments, window=self._window, upload=self._upload
         )
+
+    async def _wake_left_open(self, key: str) -> None:
+        address = Address.of_key(key)
+        if not self._kinds.keys() >= {above.kind for above in address.line}:
+            logger.warning("%s has turns that are not over, but this app has no such agent", key)
+        elif self._placement.epoch_of(address.root.key) is not None and not self._closed:
+            resident = self._resident(address)
+            with resident.held():
+                await resident.agent()
 
     def _greet(self, agent: LiveAgent, peer: int, request: ConnectionRequest) -> None:
         try:
