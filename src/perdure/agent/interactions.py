@@ -187,7 +187,7 @@ class Answering:
     # ── what must be in memory ──────────────────────────────────────
 
     def _when_loaded(self, interaction: Interaction, act: Callable[[], Any]) -> Coroutine[Any, Any, None] | None:
-        if not self._room.transcript.lacks(interaction.message):
+        if interaction.message in self._turns.answers or not self._room.transcript.lacks(interaction.message):
             act()
             return None
         return self._load_and(interaction, act)
@@ -197,7 +197,7 @@ class Answering:
         act()
 
     async def _load(self, interaction: Interaction) -> None:
-        if interaction.message in self._room.transcript.known:
+        if interaction.message not in self._turns.answers:
             await self._room.transcript.reach([], interaction.message)
 
     async def _check(self, interaction: Interaction, edited: dict[str, Any]) -> None:
