@@ -1,19 +1,19 @@
 """Answers to tool calls in odd places and at odd moments: none is lost, and no call stays open without its record."""
 
+import json
 from typing import Any
 
 import pytest
 
 from perdure import Think, callable, client_tool, tool
-from perdure.chat.answers import NOT_RUN
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol import codec
 from perdure.protocol.messages import is_tool_part
 from perdure.storage.contract import LoadPath
-from perdure.testing import ScriptedModel, call, say
+from perdure.testing import Gate, ScriptedModel, call, pause, say, strict_provider_errors
 from tests.support import agent
 from tests.support.hosting import Hosting, hosting
-from tests.support.rooms import Room
+from tests.support.rooms import WINDOW, Room
 
 pytestmark = pytest.mark.anyio
 
@@ -88,3 +88,84 @@ async def test_a_call_that_was_windowed_out_of_memory_is_given_up_in_its_message
         part = (await stored_parts(host))["c1"]
         assert (part["state"], part["errorText"]) == ("output-error", INTERRUPTED)
     assert till.paid == []
+
+
+# ── the message was replaced ────────────────────────────────────────
+
+
+@callable
+async def settle_calls(self: Think, *calls: str) -> None:
+    """Replace the last message by one in which these calls have a result."""
+    message = self.messages[-1]
+    parts = [
+        {**part, "state": "output-available", "output": "by the app"} if part.get("toolCallId") in calls else part
+        for part in message["parts"]
+    ]
+    await self.add_messages({**message, "parts": parts}, mode="upsert")
+
+
+async def test_a_call_that_the_application_settled_in_its_message_waits_no_longer(till: Till) -> None:
+    model = ScriptedModel([[pays()], [say("done")]])
+    async with hosting(agent(model, till.tool, settle_calls=settle_calls)) as host:
+        room = Room(host)
+        await room.ask()
+        await room.line.call("settle_calls", "c1")
+        for answer in (room.decide, room.result):
+            answer("c1")
+            await room.settle()
+        await host.advance(WINDOW)
+        assert len(model.requests) == 1, "an answer that comes too late starts nothing"
+        assert (await room.parts())["c1"]["output"] == "by the app"
+        await room.ask("Go on.")
+        assert strict_provider_errors(model.requests[1]) == []
+    assert till.paid == []
+
+
+async def test_the_conversation_goes_on_when_the_application_settles_the_last_call_that_was_missing() -> None:
+    model = ScriptedModel([[call("place", id="c1"), call("place", id="c2")], [say("done")]])
+    async with hosting(agent(model, PLACE, settle_calls=settle_calls)) as host:
+        room = Room(host)
+        await room.ask()
+        room.result("c1", "Brno")
+        await room.settle()
+        await room.line.call("settle_calls", "c2")
+        await room.continued()
+        assert {call: part["output"] for call, part in (await room.parts()).items()} == {
+            "c1": "Brno",
+            "c2": "by the app",
+        }
+        model.assert_done()
+
+
+async def test_a_call_that_is_still_open_in_the_new_message_still_waits(till: Till) -> None:
+    model = ScriptedModel([[pays(1, "c1"), pays(2, "c2")], [say("done")]])
+    async with hosting(agent(model, till.tool, settle_calls=settle_calls)) as host:
+        room = Room(host)
+        await room.ask()
+        await room.line.call("settle_calls", "c1")
+        room.decide("c2")
+        await room.continued()
+        assert till.paid == [2]
+        assert {call: part["output"] for call, part in (await room.parts()).items()} == {
+            "c1": "by the app",
+            "c2": "paid 2",
+        }
+
+
+async def test_a_message_cannot_take_the_id_of_an_answer_that_is_being_made() -> None:
+    gate = Gate()
+    model = ScriptedModel([[say("Half"), pause(gate)]])
+
+    @callable
+    async def takes(self: Think, id: str) -> None:
+        await self.add_messages({"id": id, "role": "assistant", "parts": []}, mode="upsert")
+
+    async with hosting(agent(model, takes=takes)) as host:
+        room = Room(host)
+        request = room.begin()
+        start = await room.line.seen(lambda frame: '"messageId"' in frame.get("body", ""))
+        reply = await room.line.reply("takes", json.loads(start["body"])["messageId"])
+        assert "an answer that is being made" in reply["error"]
+        gate.open()
+        await room.done(request)
+        assert [message["role"] for message in await room.messages()] == ["user", "assistant"]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from perdure.agent.hooks import sources
-from perdure.agent.room import Room, kept
+from perdure.agent.room import Room
 from perdure.agent.services import PeerId
 from perdure.agent.turn_config import PendingApproval
 from perdure.agent.turns import Turns
@@ -172,15 +172,12 @@ class Answering:
         also: Sequence[Operation] = (),
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
-        operations = [*also, kept(interaction)]
+        operations = list(also)
         text = self._turns.amend(interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
-        if self._interactions.is_ready(interaction.turn) and not self._turns.is_overtaken(interaction.turn):
-            self._turns.go_on(interaction.turn, interaction.message, operations)
-        else:
-            self._services.write(operations)
+        self._turns.store(operations, [interaction])
         if text is not None:
             self._services.send(self._room.handshake.everyone, frames.message_updated(text))
 

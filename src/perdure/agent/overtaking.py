@@ -15,10 +15,10 @@ from perdure.chat.answers import NOT_RUN, failed, with_part
 from perdure.chat.interactions import Interaction
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol import server_frames as frames
-from perdure.protocol.messages import Part, UIMessage
+from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
 from perdure.storage.contract import Operation
 
-__all__ = ["GivenUp", "changed_message", "overtake", "reason_of"]
+__all__ = ["GivenUp", "changed_message", "overtake", "reason_of", "settled_in"]
 
 
 async def overtake(room: Room, turn: Turn) -> None:
@@ -74,6 +74,16 @@ def changed_message(room: Room, interaction: Interaction, change: Callable[[Part
     if node is None or node.message is None:
         return None
     return with_part(node.message.message, interaction.call, change)
+
+
+def settled_in(room: Room, message: UIMessage) -> list[Interaction]:
+    """The application replaced a message. Gives the calls that were waited for and are not open in it any more: it has
+    answered them."""
+    opened = {part["toolCallId"] for part in message["parts"] if is_tool_part(part) and not is_settled(part)}
+    answered = [call for call in room.interactions.calls_in(message["id"]) if call not in opened]
+    now = room.services.now_ms()
+    taken = [room.interactions.answer(call, tool="", by="agent", at_ms=now, go_on=False) for call in answered]
+    return [interaction for interaction in taken if interaction is not None]
 
 
 def reason_of(interaction: Interaction) -> str:

@@ -17,7 +17,7 @@ from perdure.agent.attempt import attempt
 from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
 from perdure.agent.nesting import Nesting
 from perdure.agent.overtaking import GivenUp, changed_message, reason_of
-from perdure.agent.room import Room
+from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
 from perdure.agent.stream import ChunkLog
 from perdure.agent.submits import ClientSubmits
@@ -170,6 +170,15 @@ class Turns:
         """Go on with the conversation: all calls of the turn ``group`` in ``message`` are answered. Stored with
         ``operations`` in one write."""
         self._admit(self._continuation(group, message), _NOTHING_NEW, operations)
+
+    def store(self, operations: Sequence[Operation], answered: Sequence[Interaction]) -> None:
+        """Store what settled these calls, and go on where that was what was missing."""
+        also = [*operations, *(kept(interaction) for interaction in answered)]
+        for each in answered:
+            if self._interactions.is_ready(each.turn) and not self.is_overtaken(each.turn):
+                self.go_on(each.turn, each.message, also)
+                return
+        self._services.write(also)
 
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
         """The same when the agent wakes up and finds that it has not been done, or was cut off. :meth:`begin` starts

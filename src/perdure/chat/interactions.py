@@ -96,6 +96,10 @@ class Interactions:
         group = self._groups.get(turn)
         return [] if group is None else list(group.calls)
 
+    def calls_in(self, message: str) -> list[str]:
+        """Ids of the calls in a message, in the order in which they were asked."""
+        return [call for call, interaction in self._calls.items() if interaction.message == message]
+
     @property
     def waiting(self) -> list[Interaction]:
         """Those that somebody has to answer, in the order in which they were asked."""
