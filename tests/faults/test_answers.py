@@ -169,3 +169,25 @@ async def test_a_message_cannot_take_the_id_of_an_answer_that_is_being_made() ->
         gate.open()
         await room.done(request)
         assert [message["role"] for message in await room.messages()] == ["user", "assistant"]
+
+
+# ── questions that expire ───────────────────────────────────────────
+
+
+async def test_a_question_does_not_expire_with_an_earlier_one_on_a_call_of_the_same_id(till: Till) -> None:
+    """Some models count their calls anew in each conversation."""
+    model = ScriptedModel([[pays()], [pays()], [say("done")]])
+    async with hosting(agent(model, till.tool, approval_ttl=100), idle_seconds=None) as host:
+        room = Room(host)
+        await room.ask()
+        room.line.post({"type": "cf_agent_chat_clear"})
+        await room.settle()
+        await host.advance(60)
+        await room.ask()
+        for _ in range(20):
+            await host.advance(3)  # the alarm looks at the clock every ten seconds, and the agent at its timers then
+        assert await room.states() == {"c1": "approval-requested"}
+        await host.advance(60)
+        await room.continued()
+        assert await room.states() == {"c1": "output-denied"}
+    assert till.paid == []

@@ -79,7 +79,7 @@ class Answer:
             expires_ms=None if approval is None or ttl is None else now + round(ttl * 1000),
         )
         if interaction.expires_ms is not None and ttl is not None:
-            self._room.think.schedule(ttl, EXPIRE, call.id)
+            self._room.think.schedule(ttl, EXPIRE, approval)
         self._room.interactions.ask(interaction)
         self._services.checkpoint([*self.stream.unstored(), kept(interaction)])
 
