@@ -1,17 +1,21 @@
 """Answers to tool calls in odd places and at odd moments: none is lost, and no call stays open without its record."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from perdure import Think, callable, client_tool, tool
+from perdure.agent.stream import SEGMENT
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol import codec
 from perdure.protocol.messages import is_tool_part
 from perdure.storage.contract import LoadPath
+from perdure.storage.interactions import LoadInteractions
 from perdure.testing import Gate, ScriptedModel, call, pause, say, strict_provider_errors
-from tests.support import agent
+from tests.support import ErrorLog, agent
 from tests.support.hosting import Hosting, hosting
 from tests.support.rooms import WINDOW, Room
 
@@ -191,3 +195,114 @@ async def test_a_question_does_not_expire_with_an_earlier_one_on_a_call_of_the_s
         await room.continued()
         assert await room.states() == {"c1": "output-denied"}
     assert till.paid == []
+
+
+# ── stores that are slow, or fail ───────────────────────────────────
+
+
+def shows(text: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda frame: text in json.dumps(frame)
+
+
+async def test_an_answer_in_mid_stream_is_shown_to_nobody_before_it_is_stored() -> None:
+    gate = Gate()
+    model = ScriptedModel([[call("place", id="c1"), pause(gate)], [say("done")]])
+    async with hosting(agent(model, PLACE)) as host:
+        room = Room(host)
+        other = host.line(agent="agent")
+        request = room.begin()
+        await other.seen(shows("tool-input-available"))
+        host.store.hold()
+        room.result("c1", "Brno")
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        assert not any(shows("Brno")(frame) for frame in other.frames)
+        host.store.release()
+        await other.seen(shows('\\"type\\":\\"tool-output-available\\"'))
+        await other.seen(shows("cf_agent_message_updated"))
+        gate.open()
+        await room.done(request)
+        await room.continued()
+        assert (await room.parts())["c1"]["output"] == "Brno"
+
+
+async def test_an_answer_is_stored_before_the_model_sees_it() -> None:
+    model = ScriptedModel([[call("place", id="c1")], [say("done")]])
+    async with hosting(agent(model, PLACE)) as host:
+        room = Room(host)
+        await room.ask()
+        await host.store.settled()
+        host.store.hold()
+        room.result("c1")
+        await host.clock.sleeping(3)
+        host.clock.advance(WINDOW)
+        for _ in range(50):
+            await anyio.lowlevel.checkpoint()
+        assert len(model.requests) == 1
+        host.store.release()
+        await room.continued()
+        model.assert_done()
+
+
+@pytest.mark.parametrize("answer", ["result", "decision"])
+async def test_an_answer_that_could_not_be_stored_was_never_given(answer: str, till: Till, log: ErrorLog) -> None:
+    model = ScriptedModel([[call("place", id="c1") if answer == "result" else pays()], [say("done")]])
+    async with hosting(agent(model, till.tool, PLACE)) as host:
+        room = Room(host)
+        await room.ask()
+        before = await room.states()
+        await host.store.settled()
+        host.store.fail()
+        room.result("c1") if answer == "result" else room.decide("c1")
+        assert (await room.line.ended())[0] == 1011
+        assert not any(frame["type"] == "cf_agent_message_updated" for frame in room.line.frames)
+        log.expect("is dropped from memory: database or disk is full")
+        host.store.heal()
+        host.clock.advance(WINDOW)
+
+        again = Room(host)
+        assert await again.states() == before
+        assert (len(model.requests), till.paid) == (1, [])
+        again.result("c1") if answer == "result" else again.decide("c1")
+        await again.continued()
+        assert (await again.states())["c1"] == "output-available"
+        assert till.paid == ([] if answer == "result" else [1])
+
+
+async def test_who_decides_in_code_learns_that_it_could_not_be_stored(till: Till, log: ErrorLog) -> None:
+    @callable
+    async def agree(self: Think) -> bool:
+        return await self.approve("c1")
+
+    model = ScriptedModel([[pays()]])
+    async with hosting(agent(model, till.tool, agree=agree)) as host:
+        room = Room(host)
+        await room.ask()
+        await host.store.settled()
+        host.store.fail()
+        room.line.post({"type": "rpc", "id": "x", "method": "agree", "args": []})
+        await room.line.ended()
+        log.expect("is dropped from memory: database or disk is full")
+        assert not any(frame.get("success") for frame in room.line.frames)
+        host.store.heal()
+        assert await Room(host).states() == {"c1": "approval-requested"}
+    assert till.paid == []
+
+
+async def test_an_answer_whose_chunk_fills_a_segment_is_stored_with_it_or_not_at_all(log: ErrorLog) -> None:
+    gate = Gate()
+    model = ScriptedModel([[call("place", id="c1"), say(*["x"] * (SEGMENT - 2)), pause(gate)]])
+    async with hosting(agent(model, PLACE)) as host:
+        room = Room(host)
+        room.begin()
+        await gate.reached()
+        await host.store.settled()
+        host.store.fail(after=1)
+        room.result("c1", autoContinue=False)
+        await room.line.ended()
+        log.expect("is dropped from memory: database or disk is full")
+        host.store.heal()
+        again = Room(host)
+        assert (await again.states())["c1"] in {"output-available", "input-available"}
+        waiting = [row.call for row in await host.read(LoadInteractions("agent/room")) if row.state == "waiting"]
+        assert waiting == [call for call, state in (await again.states()).items() if state == "input-available"]

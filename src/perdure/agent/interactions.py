@@ -173,11 +173,12 @@ class Answering:
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
         operations = list(also)
-        text = self._turns.amend(interaction, change, chunk, operations)
+        text, show = self._turns.amend(interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
         self._turns.store(operations, [interaction])
+        show()
         if text is not None:
             self._services.send(self._room.handshake.everyone, frames.message_updated(text))
 

@@ -5,7 +5,7 @@ They become errors that the model and the people see: no model must be shown a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,10 +22,17 @@ __all__ = ["GivenUp", "changed_message", "overtake", "reason_of", "settled_in"]
 
 
 async def overtake(room: Room, turn: Turn) -> None:
-    """Another turn begins: whoever has not answered yet is not waited for any more (reference: README 6)."""
-    groups = [group for group in room.interactions.groups if group != turn.group]
-    if not groups:
+    """A turn begins: whoever has not answered yet is not waited for any more, unless it goes on after these very answers
+    (reference: README 6). All that was answered is durable when this returns: the model may see it."""
+    if not room.interactions.groups:
         return
+    groups = [group for group in room.interactions.groups if group != turn.group]
+    if groups:
+        await _give_up(room, turn, groups)
+    await room.services.settled()
+
+
+async def _give_up(room: Room, turn: Turn, groups: Sequence[str]) -> None:
     for message in dict.fromkeys(each.message for group in groups for each in room.interactions.of(group)):
         await room.transcript.reach([], message)
     if turn.group is None:

@@ -48,6 +48,10 @@ protocol §8.4)."""
 _NOTHING_NEW = Changes([], None, [])
 
 
+def _nothing() -> None:
+    pass
+
+
 class Turns:
     """All turns of one agent: at most one runs."""
 
@@ -206,7 +210,7 @@ class Turns:
 
     def amend(
         self, interaction: Interaction, change: Callable[[Part], Part], chunk: Chunk | None, operations: list[Operation]
-    ) -> str | None:
+    ) -> tuple[str | None, Callable[[], None]]:
         """Put an answer into the message that holds the call, be it stored or in the making.
 
         Args:
@@ -216,14 +220,17 @@ class Turns:
             operations: What stores it is added here.
 
         Returns:
-            The message as JSON text; ``None`` when there is no such message any more.
+            The message as JSON text, ``None`` when there is no such message any more; and what shows the answer in the
+            stream, to be called when the operations were handed over.
         """
         call, answer, turn = interaction.call, self._answer, self.active
         text: str | None = None
+        show = _nothing
         streams = answer is not None and answer.opened
         if answer is not None and turn is not None and turn.builder.tool_part(call) is not None:
             if streams and chunk is not None:
-                answer.emit(chunk)
+                answer.stream.along(kept(interaction))  # the chunk may fill a segment, which is stored at once
+                show = answer.take(chunk)
             else:
                 turn.builder.change(call, change)
             operations += answer.stream.unstored()
@@ -233,7 +240,7 @@ class Turns:
             if stored is not None:
                 operations += self._transcript.update(stored)
                 text = self._transcript.known[interaction.message].text
-        return text
+        return text, show
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
