@@ -7,8 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from perdure import Think, callable, client_tool, tool
+from perdure import ChatResponse, Debounce, Think, callable, client_tool, tool
 from perdure.agent.stream import SEGMENT
+from perdure.chat.answers import NOT_RUN
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol import codec
 from perdure.protocol.messages import is_tool_part
@@ -306,3 +307,120 @@ async def test_an_answer_whose_chunk_fills_a_segment_is_stored_with_it_or_not_at
         assert (await again.states())["c1"] in {"output-available", "input-available"}
         waiting = [row.call for row in await host.read(LoadInteractions("agent/room")) if row.state == "waiting"]
         assert waiting == [call for call, state in (await again.states()).items() if state == "input-available"]
+
+
+# ── another message comes, and goes again ───────────────────────────
+
+
+def told(gate: Gate) -> dict[str, Any]:
+    """A class whose first turn is not over before the gate opens, though its answer is stored."""
+
+    async def on_chat_response(self: Think, response: ChatResponse) -> None:
+        if not response.continuation:
+            await gate.passed()
+
+    return {"on_chat_response": on_chat_response}
+
+
+async def test_the_conversation_goes_on_when_the_message_that_overtook_the_answer_is_taken_back(till: Till) -> None:
+    gate = Gate()
+    model = ScriptedModel([[pays()], [say("done")]])
+    async with hosting(agent(model, till.tool, **told(gate))) as host:
+        room = Room(host)
+        await room.ask()
+        await gate.reached()
+        second = room.begin("And another thing.")
+        room.decide("c1")
+        room.line.post({"type": "cf_agent_chat_request_cancel", "id": second})
+        assert (await room.done(second))["outcome"] == "aborted"
+        gate.open()
+        await room.continued()
+        assert (await room.states())["c1"] == "output-available"
+        model.assert_done()
+    assert till.paid == [1]
+
+
+async def test_the_conversation_goes_on_when_the_turn_that_came_between_is_stopped_before_it_began(till: Till) -> None:
+    gate = Gate()
+    model = ScriptedModel([[pays(), pause(gate)], [say("done")]])
+    async with hosting(agent(model, till.tool, message_concurrency=Debounce(ms=60_000))) as host:
+        room = Room(host)
+        first = room.begin()
+        await gate.reached()
+        second = room.begin("And another thing.")
+        gate.open()
+        await room.done(first)
+        await host.clock.sleeping(3)  # it is the turn of the second message, which waits for quiet
+        room.decide("c1")
+        room.line.post({"type": "cf_agent_chat_request_cancel", "id": second})
+        await room.done(second)
+        await room.continued()
+        assert (await room.states())["c1"] == "output-available"
+        model.assert_done()
+    assert till.paid == [1]
+
+
+async def test_the_message_that_waits_sees_an_answer_that_came_meanwhile(till: Till) -> None:
+    gate = Gate()
+    model = ScriptedModel([[call("place", id="c1"), pays(1, "c2")], [say("done")]])
+    async with hosting(agent(model, till.tool, PLACE, **told(gate))) as host:
+        room = Room(host)
+        await room.ask()
+        second = room.begin("And another thing.")
+        room.result("c1", "Brno")
+        room.decide("c2")
+        await room.settle()
+        gate.open()
+        await room.done(second)
+        await host.advance(WINDOW)
+        model.assert_done()
+        assert strict_provider_errors(model.requests[1]) == []
+        parts = await room.parts()
+        assert parts["c1"]["output"] == "Brno"
+        assert parts["c2"]["errorText"] == NOT_RUN
+    assert till.paid == []
+
+
+# ── stops ───────────────────────────────────────────────────────────
+
+
+async def test_a_turn_that_is_stopped_does_not_go_on_by_itself_after_answers_that_it_got(till: Till) -> None:
+    gate = Gate()
+    model = ScriptedModel([[call("place", id="c1"), say("Well"), pause(gate)], [say("done")]])
+    async with hosting(agent(model, till.tool, PLACE)) as host:
+        room = Room(host)
+        request = room.begin()
+        await gate.reached()
+        room.result("c1", "Brno")
+        room.line.post({"type": "cf_agent_stream_resume_request", "probeId": "p"})
+        room.line.post({"type": "cf_agent_chat_request_cancel", "id": request})
+        assert (await room.done(request))["outcome"] == "aborted"
+        await room.settle()
+        await host.advance(WINDOW)
+        assert len(model.requests) == 1
+        assert (await room.parts())["c1"]["output"] == "Brno"
+        await room.ask("Go on.")
+        assert strict_provider_errors(model.requests[1]) == []
+
+
+async def test_a_continuation_that_is_stopped_before_it_began_gives_its_approved_calls_up(till: Till) -> None:
+    model = ScriptedModel([[call("place", id="c1"), pays(1, "c2")], [say("done")]])
+    async with hosting(agent(model, till.tool, PLACE)) as host:
+        room = Room(host)
+        await room.ask()
+        room.result("c1", "Brno")
+        room.decide("c2")
+        room.line.post({"type": "cf_agent_stream_resume_request", "probeId": "p"})
+        pending = await room.line.seen(lambda frame: frame["type"] == "cf_agent_stream_pending")
+        room.line.post({"type": "cf_agent_chat_request_cancel", "id": pending["id"]})
+        end = await room.done(pending["id"])
+        assert (end["outcome"], end["continuation"]) == ("aborted", True)
+        assert room.line.frames[-1] == {"type": "cf_agent_stream_resume_none"}, "nobody waits for it"
+        await host.advance(WINDOW)
+        assert len(model.requests) == 1
+        parts = await room.parts()
+        assert parts["c1"]["output"] == "Brno"
+        assert parts["c2"]["errorText"] == NOT_RUN
+        await room.ask("Go on.")
+        assert strict_provider_errors(model.requests[1]) == []
+    assert till.paid == []

@@ -16,7 +16,6 @@ from perdure.agent.room import Room
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import TurnResult
 from perdure.agent.turns import Turns
-from perdure.chat.interactions import Interaction
 from perdure.errors import BadRequest
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
@@ -178,23 +177,20 @@ class Driving:
             raise BadRequest(f"There is no message {parent!r:.60} that the new one could follow.")
         if taken := self._turns.answers.intersection(message["id"] for message in new).difference(transcript.known):
             raise BadRequest(f"The id {taken.pop()!r:.60} is that of an answer that is being made.")
-        operations, settled = self._kept(new, parent, mode)
+        operations = self._kept(new, parent, mode)
         if not operations:
             return
-        self._turns.store(operations, settled)
+        self._turns.store(operations)
         if not self._turns.streaming:
             self._room.show()
         if self._turns.active is None:
             transcript.shrink()
         await self._room.services.settled()
 
-    def _kept(
-        self, new: Sequence[UIMessage], parent: str | None, mode: Literal["append", "upsert"]
-    ) -> tuple[list[Operation], list[Interaction]]:
-        """What stores these messages, and the calls that were waited for and are settled in them."""
+    def _kept(self, new: Sequence[UIMessage], parent: str | None, mode: Literal["append", "upsert"]) -> list[Operation]:
+        """What stores these messages, and that calls which were waited for are settled in them."""
         transcript, now = self._room.transcript, self._room.services.now_ms()
         operations: list[Operation] = []
-        settled: list[Interaction] = []
         for message in new:
             if message["id"] not in transcript.known:
                 after = transcript.tip(None) if parent is None else parent
@@ -203,8 +199,8 @@ class Driving:
                 parent = None if parent is None else message["id"]
             elif mode == "upsert":
                 operations += transcript.update(message)
-                settled += settled_in(self._room, message)
-        return operations, settled
+                operations += settled_in(self._room, message)
+        return operations
 
 
 async def _result_of(turn: Turn) -> TurnResult:

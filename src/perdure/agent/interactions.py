@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from perdure.agent.hooks import sources
-from perdure.agent.room import Room
+from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
 from perdure.agent.turn_config import PendingApproval
 from perdure.agent.turns import Turns
@@ -172,12 +172,12 @@ class Answering:
         also: Sequence[Operation] = (),
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
-        operations = list(also)
+        operations = [*also, kept(interaction)]
         text, show = self._turns.amend(interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
-        self._turns.store(operations, [interaction])
+        self._turns.store(operations)
         show()
         if text is not None:
             self._services.send(self._room.handshake.everyone, frames.message_updated(text))

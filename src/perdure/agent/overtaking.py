@@ -22,8 +22,8 @@ __all__ = ["GivenUp", "changed_message", "overtake", "reason_of", "settled_in"]
 
 
 async def overtake(room: Room, turn: Turn) -> None:
-    """A turn begins: whoever has not answered yet is not waited for any more, unless it goes on after these very answers
-    (reference: README 6). All that was answered is durable when this returns: the model may see it."""
+    """A turn begins: nobody is waited for any more, unless it goes on after these very answers (reference: README 6).
+    All that was answered is durable when this returns: the model may see it."""
     if not room.interactions.groups:
         return
     groups = [group for group in room.interactions.groups if group != turn.group]
@@ -83,14 +83,13 @@ def changed_message(room: Room, interaction: Interaction, change: Callable[[Part
     return with_part(node.message.message, interaction.call, change)
 
 
-def settled_in(room: Room, message: UIMessage) -> list[Interaction]:
-    """The application replaced a message. Gives the calls that were waited for and are not open in it any more: it has
-    answered them."""
+def settled_in(room: Room, message: UIMessage) -> list[Operation]:
+    """The application replaced a message: it has answered the calls that are not open in it any more. Store this."""
     opened = {part["toolCallId"] for part in message["parts"] if is_tool_part(part) and not is_settled(part)}
     answered = [call for call in room.interactions.calls_in(message["id"]) if call not in opened]
     now = room.services.now_ms()
     taken = [room.interactions.answer(call, tool="", by="agent", at_ms=now, go_on=False) for call in answered]
-    return [interaction for interaction in taken if interaction is not None]
+    return [kept(interaction) for interaction in taken if interaction is not None]
 
 
 def reason_of(interaction: Interaction) -> str:

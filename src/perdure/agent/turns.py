@@ -170,23 +170,17 @@ class Turns:
         """Whether a turn waits that will run."""
         return any(not self._submits.is_superseded(self._open[request]) for request in self._queue.waiting)
 
-    def go_on(self, group: str, message: str, operations: Sequence[Operation]) -> None:
-        """Go on with the conversation: all calls of the turn ``group`` in ``message`` are answered. Stored with
-        ``operations`` in one write."""
-        self._admit(self._continuation(group, message), _NOTHING_NEW, operations)
-
-    def store(self, operations: Sequence[Operation], answered: Sequence[Interaction]) -> None:
-        """Store what settled these calls, and go on where that was what was missing."""
-        also = [*operations, *(kept(interaction) for interaction in answered)]
-        for each in answered:
-            if self._interactions.is_ready(each.turn) and not self.is_overtaken(each.turn):
-                self.go_on(each.turn, each.message, also)
+    def store(self, operations: Sequence[Operation]) -> None:
+        """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        for group in self._interactions.ready:
+            if not self.is_overtaken(group):
+                self._admit(self._continuation(group), _NOTHING_NEW, operations)
                 return
-        self._services.write(also)
+        self._services.write(operations)
 
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
-        """The same when the agent wakes up and finds that it has not been done, or was cut off. :meth:`begin` starts
-        it."""
+        """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
+        been done, or was cut off. :meth:`begin` starts it."""
         self._admit(self._continuation(group, message, attempts), _NOTHING_NEW, operations, begin=False)
 
     def begin(self) -> None:
@@ -194,11 +188,11 @@ class Turns:
         if self._queue.active is not None:
             self._start(self._open[self._queue.active])
 
-    def _continuation(self, group: str, message: str, attempts: int = 0) -> Turn:
+    def _continuation(self, group: str, message: str | None = None, attempts: int = 0) -> Turn:
         return Turn(
             id=self._interactions.continued(group) or self._services.new_id(),
             trigger="auto-continuation",
-            message_id=message,
+            message_id=message or self._interactions.of(group)[0].message,
             generation=self._generation,
             continuation=True,
             group=group,
@@ -298,7 +292,7 @@ class Turns:
             self._withdrawn += turn.own_messages
             given_up = self._give_up_calls(turn)
             closing = CloseTurn(turn.id, "aborted", None, self._services.now_ms())
-            self._services.write([*given_up.operations, closing])
+            self.store([*given_up.operations, closing])
             given_up.tell()
             self._end(turn, Ending("aborted"))
             self._report(turn, Ending("aborted"))
@@ -397,7 +391,7 @@ class Turns:
             turn.builder.close()
             given_up = self._settle_calls(turn, ending)
             operations = [*given_up.operations, *self._closing(turn, answer, ending)]
-            following = self._following(turn)
+            following = self._following()
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
@@ -410,7 +404,10 @@ class Turns:
 
     def _settle_calls(self, turn: Turn, ending: Ending) -> GivenUp:
         """Of the calls that are open only those stay that somebody is asked to answer, or that nobody could."""
-        given_up = self._give_up_calls(turn)
+        self._interactions.close(turn.id)
+        # Who stops a turn does not want another one: not even when all its calls were answered already.
+        stopped = ending.outcome == "aborted" and self._interactions.is_ready(turn.id)
+        given_up = self._give_up_calls(turn, [turn.id] if stopped else [])
         left = {each.call for each in self._interactions.of(turn.id) if each.state != "settled"}
         if ending.outcome == "completed":
             left |= turn.builder.open_calls_of(turn.unanswered)
@@ -418,19 +415,24 @@ class Turns:
             emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
         return given_up
 
-    def _give_up_calls(self, turn: Turn) -> GivenUp:
-        """Approved calls that this turn was to run, and has not."""
-        dropped = self._interactions.drop(() if turn.group is None else (turn.group,), self._services.now_ms())
+    def _give_up_calls(self, turn: Turn, more: Sequence[str] = ()) -> GivenUp:
+        """Approved calls that this turn was to run, and has not; and those of ``more`` turns."""
+        if more:
+            for peer in self._handshake.not_continued():
+                self._services.send((peer,), frames.nothing_to_resume())
+        groups = [*more, *([] if turn.group is None else [turn.group])]
+        dropped = self._interactions.drop(groups, self._services.now_ms())
         for interaction in dropped:
             turn.builder.change(interaction.call, partial(failed, text=reason_of(interaction)))
         return GivenUp.of(self._room, dropped)
 
-    def _following(self, turn: Turn) -> Turn | None:
-        """The turn that goes on at once, as all calls of this one were answered while it ran."""
-        self._interactions.close(turn.id)
-        if not self._interactions.is_ready(turn.id) or self._is_awaited:
+    def _following(self) -> Turn | None:
+        """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
+        earlier one, if this one was stopped before it had overtaken them."""
+        group = next(iter(self._interactions.ready), None)
+        if group is None or self._is_awaited:
             return None
-        following = self._continuation(turn.id, turn.builder.id)
+        following = self._continuation(group)
         self._queue.admit(following.id)
         self._open[following.id] = following
         self._handshake.admitted(following.id)

@@ -122,6 +122,11 @@ class Interactions:
             return False
         return any(each.go_on for each in group.calls)
 
+    @property
+    def ready(self) -> list[str]:
+        """The turns after which the conversation can go on."""
+        return [turn for turn in self._groups if self.is_ready(turn)]
+
     def next_id(self, turn: str) -> str | None:
         """Id of the continuation that somebody wants after this turn."""
         group = self._groups.get(turn)
