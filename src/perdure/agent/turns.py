@@ -286,6 +286,7 @@ class Turns:
             given_up.tell()
             self._end(turn, Ending("aborted"))
             self._report(turn, Ending("aborted"))
+            self._catch_up()
         else:
             turn.scope.cancel()
 
@@ -465,6 +466,13 @@ class Turns:
             self._start(self._open[following])
         else:
             self._transcript.shrink()
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Go on after answers that were left to a turn which did not begin."""
+        for group in self._interactions.groups:
+            if self._interactions.is_ready(group) and not self.is_overtaken(group):
+                self.go_on(group, self._interactions.of(group)[0].message, [])
 
     def _skip(self, turn: Turn) -> str | None:
         """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""
