@@ -17,7 +17,7 @@ from perdure.agent.attempt import attempt
 from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
 from perdure.agent.nesting import Nesting
 from perdure.agent.overtaking import GivenUp, changed_message, reason_of
-from perdure.agent.room import Room
+from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
 from perdure.agent.stream import ChunkLog
 from perdure.agent.submits import ClientSubmits
@@ -396,6 +396,8 @@ class Turns:
     def _settle_calls(self, turn: Turn, ending: Ending) -> GivenUp:
         """Of the calls that are open only those stay that somebody is asked to answer, or that nobody could."""
         given_up = self._give_up_calls(turn)
+        if ending.outcome == "aborted":
+            given_up.operations.extend(self._call_off(turn))
         left = {each.call for each in self._interactions.of(turn.id) if each.state != "settled"}
         if ending.outcome == "completed":
             left |= turn.builder.open_calls_of(turn.unanswered)
@@ -409,6 +411,13 @@ class Turns:
         for interaction in dropped:
             turn.builder.change(interaction.call, partial(failed, text=reason_of(interaction)))
         return GivenUp.of(self._room, dropped)
+
+    def _call_off(self, turn: Turn) -> list[Operation]:
+        """It was stopped: nobody is asked for anything any more, and it does not go on whatever was answered."""
+        if self._interactions.next_id(turn.id) is not None:
+            for peer in self._handshake.not_continued():
+                self._services.send((peer,), frames.nothing_to_resume())
+        return [kept(each) for each in self._interactions.drop([turn.id], self._services.now_ms())]
 
     def _following(self, turn: Turn) -> Turn | None:
         """The turn that goes on at once, as all calls of this one were answered while it ran."""
