@@ -301,7 +301,11 @@ async def test_a_result_from_any_tab_settles_the_call_and_all_tabs_are_told_once
         await tab.settle()
         (message,) = updates(tab)
         (part,) = tool_parts(message)
-        assert (part["state"], part["output"], part["preliminary"]) == ("output-available", {"deep": [1, None, "ü"]}, False)
+        assert (part["state"], part["output"], part["preliminary"]) == (
+            "output-available",
+            {"deep": [1, None, "ü"]},
+            False,
+        )
     assert said(await server.stored()) == ["Go", "Done."]
     assert len(model.requests) == 2
     shown = tool_parts(model.requests[1].messages[1])
@@ -430,7 +434,9 @@ async def test_results_in_one_burst_on_a_slow_store_do_not_overwrite_each_other(
 
 
 async def test_a_call_whose_arguments_do_not_fit_is_answered_at_once_and_no_page_is_bothered(serve: Serve) -> None:
-    spec = [{"name": "a", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}]
+    spec = [
+        {"name": "a", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}
+    ]
     model = ScriptedModel([call("a", {"n": "many"}, id="c1"), call("a", {"n": 1}, id="c2"), say("Done.")])
     server = await serve(agent(model))
     tab = await server.tab()

@@ -370,7 +370,9 @@ async def test_a_probe_right_behind_a_result_is_told_to_wait_for_the_coming_turn
 @requirement("protocol:79", "protocol:80", "engine:90", "fault:CC-03")
 async def test_the_tab_that_answered_replays_the_turn_and_the_others_watch_it_live(serve: Serve) -> None:
     gates = [Gate(), Gate()]
-    model = ScriptedModel([call("a", id="c1"), [say("one "), pause(gates[0]), say("two "), pause(gates[1]), say("three")]])
+    model = ScriptedModel(
+        [call("a", id="c1"), [say("one "), pause(gates[0]), say("two "), pause(gates[1]), say("three")]]
+    )
     server = await serve(agent(model))
     owner, other = await ask_for_calls(server, "a"), await server.tab()
     await other.opened()

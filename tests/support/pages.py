@@ -1,4 +1,4 @@
-"""What a page does about tool calls: the frames that it sends, and the conversation that it makes of what it is sent."""
+"""What a page does about tool calls: the frames that it sends, and the conversation that it makes of what it gets."""
 
 from __future__ import annotations
 
@@ -54,21 +54,24 @@ class Page:
     of the last answer as it was when its first chunk came, and what an update changed is overwritten by the next chunk.
     """
 
-    def __init__(self, server: Serving, tab: Tab, messages: list[Frame]) -> None:
+    def __init__(self, tab: Tab, messages: list[Frame]) -> None:
         self.tab = tab
         self.messages = messages
-        self._server = server
+        self.slow = False
+        """Whether it leaves offers of streams for later."""
         self._read = 0
         self._acked: set[str] = set()
+        self._offers: list[str] = []
         self._streams: dict[str, MessageBuilder | None] = {}
         self._queued: list[Frame] = []
         self._applied: dict[str, int] = {}
 
     @classmethod
-    async def load(cls, server: Serving, name: str = "room") -> Page:
+    async def load(cls, server: Serving, *, slow: bool = False) -> Page:
         """Load it."""
-        messages = await server.stored(name)
-        page = cls(server, await server.tab(name), messages)
+        messages = await server.stored()
+        page = cls(await server.tab(), messages)
+        page.slow = slow
         await page.tab.opened()
         await page.tab.probe("load")
         await page.look()
@@ -78,22 +81,29 @@ class Page:
         """Take in all that the server has sent; gives the messages."""
         while True:
             await self.tab.settle()
-            acked = len(self._acked)
             while self._read < len(self.tab.frames):
                 self._read += 1
-                await self._take(self.tab.frames[self._read - 1])
-            if acked == len(self._acked):
+                self._take(self.tab.frames[self._read - 1])
+            if self.slow or not self._offers:
                 return self.messages
+            for stream in self._offers:
+                await self.tab.ack(stream)
+            self._offers.clear()
+
+    async def take_up(self) -> list[Frame]:
+        """Take up what was left for later."""
+        self.slow = False
+        return await self.look()
 
     async def close(self) -> None:
         """The page is left."""
         await self.tab.close()
 
-    async def _take(self, frame: Frame) -> None:
+    def _take(self, frame: Frame) -> None:
         match frame["type"]:
             case "cf_agent_stream_resuming" if frame["id"] not in self._acked:
                 self._acked.add(frame["id"])
-                await self.tab.ack(frame["id"])
+                self._offers.append(frame["id"])
             case "cf_agent_chat_messages":
                 self.messages = frame["messages"]
                 self._merge()

@@ -103,7 +103,10 @@ async def test_a_question_beside_a_fast_tool_stays_open_however_long_it_takes(mi
         await pass_time(host, minutes * 60)
         assert awake.in_memory == 0, "nothing keeps it awake"
         assert len(model.requests) == 1
-        assert [part["state"] for part in tool_parts((await stored(host))[1])] == ["input-available", "output-available"]
+        assert [part["state"] for part in tool_parts((await stored(host))[1])] == [
+            "input-available",
+            "output-available",
+        ]
         line.post(tool_result("c1", "yes"))
         await gone_on(host, line)
         assert [part["output"] for part in tool_parts(model.requests[1].messages[1])] == ["yes", "CET"]
