@@ -281,9 +281,8 @@ async def test_a_predicate_that_fails_counts_as_yes_and_the_turn_goes_on(
 ) -> None:
     ran: list[Any] = []
     calls = [call("remove", {"path": "x"}, id="c1"), call("look", id="c2")]
-    look = remover(ran, False, "look")
 
-    @tool(name="look")
+    @tool
     async def look() -> str:
         """Look."""
         return "nothing"
