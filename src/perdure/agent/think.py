@@ -177,16 +177,14 @@ class Think(ChatHooks, Agent):
 
         Args:
             tool_call_id: Which call.
-            input: The arguments to run with instead of the model's.
+            input: The arguments to run with instead of the model's; people see them in the call.
             go_on: Whether the conversation goes on once every call of the step is answered: the call runs then.
 
         Raises:
-            InvalidToolInput: ``input`` does not fit the tool.
-            BadRequest: there is an ``input``, and the agent does not have that tool any more.
+            InvalidToolInput: ``input`` does not fit the tool: the call still waits.
         """
-        edited = None if input is None else dict(input)
         decide = self._bound.chat.answering.decide
-        return await decide(tool_call_id, approved=True, by="agent", go_on=go_on, edited=edited)
+        return await decide(tool_call_id, approved=True, by="agent", go_on=go_on, edited=input)
 
     async def reject(self, tool_call_id: str, reason: str | None = None, *, go_on: bool = True) -> bool:
         """Do not let a tool call run: the model is told, with the reason. Otherwise as :meth:`approve`."""
