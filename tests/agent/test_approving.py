@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from perdure import client_tool, tool
-from perdure.testing import Gate, ScriptedModel, call, pause, say
+from perdure.testing import Gate, ScriptedModel, call, say
 from tests.agent.calls import said
 from tests.agent.deciding import (
     approval,
