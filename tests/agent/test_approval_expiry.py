@@ -1,23 +1,24 @@
 """``approval_ttl``: a question that nobody answers in time is answered with no."""
 
 import asyncio
-from collections.abc import Generator
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perdure import ConfigurationError, Think, callable, client_tool, tool
+from perdure import App, ConfigurationError, Think, callable, client_tool, tool
+from perdure.storage.timers import LoadTimers
 from perdure.testing import FakeClock, Gate, ScriptedModel, call, say
 from tests.agent.deciding import approval, check_prompts, part_of, remover, result
 from tests.requirements import requirement
-from tests.support import ErrorLog, Frame, agent, chat_request, user_message
-from tests.support import fixtures as shared
+from tests.support import Frame, agent, chat_request, user_message
+from tests.support.fixtures import log
 from tests.support.hosting import Hosting, Line, hosting
 
-pytestmark = pytest.mark.anyio
+__all__ = ["log"]
 
-log = shared.log
+pytestmark = pytest.mark.anyio
 
 HOUR = 3600.0
 
@@ -29,7 +30,9 @@ class Waiting(Think):
 
     @callable
     def pending(self) -> list[dict[str, Any]]:
-        return [{"call": p.tool_call_id, "asked": p.asked_ms, "expires": p.expires_ms} for p in self.pending_approvals()]
+        return [
+            {"call": p.tool_call_id, "asked": p.asked_ms, "expires": p.expires_ms} for p in self.pending_approvals()
+        ]
 
     @callable
     def schedules(self) -> list[str]:
@@ -63,18 +66,8 @@ def line_to(host: Hosting) -> Line:
     return host.line(agent="agent")
 
 
-def ask(line: Line, request: str, text: str = "Go") -> None:
-    line.post(chat_request(request, Frames.body(text)))
-
-
-class Frames:
-    """Bodies of requests."""
-
-    @staticmethod
-    def body(text: str) -> str:
-        import json
-
-        return json.dumps({"messages": [user_message(text)]})
+def ask(line: Line, request: str) -> None:
+    line.post(chat_request(request, json.dumps({"messages": [user_message("Go")]})))
 
 
 async def done(line: Line, request: str) -> Frame:
@@ -271,6 +264,9 @@ async def test_a_question_of_a_forgotten_conversation_does_not_expire() -> None:
         await done(line, "r2")
         assert [each["call"] for each in await line.call("pending")] == ["c1"]
         await host.advance(HOUR / 2)
+        async with asyncio.timeout(20):
+            while len(await host.read(LoadTimers("agent/room"))) > 1:
+                await host.advance(1)
         assert [each["call"] for each in await line.call("pending")] == ["c1"], "that was another question"
         await host.advance(HOUR / 2)
         await update(line, "output-denied")
@@ -317,4 +313,4 @@ async def test_client_tools_without_a_question_have_no_time_limit() -> None:
 @pytest.mark.parametrize("ttl", [-1, float("nan"), "soon", True])
 def test_a_ttl_that_is_no_time_is_refused_when_the_agent_is_made(ttl: Any) -> None:
     with pytest.raises(ConfigurationError, match="approval_ttl"):
-        waiting(ScriptedModel([]), approval_ttl=ttl)
+        App(waiting(ScriptedModel([]), approval_ttl=ttl))

@@ -214,9 +214,6 @@ async def test_a_tool_may_decide_on_the_call_beside_it(serve: Serve) -> None:
         @tool
         async def wave_through(self) -> int:
             """Approve all."""
-            async with asyncio.timeout(20):
-                while not self.pending_approvals():
-                    await asyncio.sleep(0)
             return sum([await self.approve(each.tool_call_id) for each in self.pending_approvals()])
 
         def get_tools(self) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perdure.agent.base import Agent
 from perdure.agent.dialogue import Runs
 from perdure.agent.room import Room, kept
 from perdure.agent.stream import LiveStream
@@ -79,7 +80,8 @@ class Answer:
             expires_ms=None if approval is None or ttl is None else now + round(ttl * 1000),
         )
         if interaction.expires_ms is not None and ttl is not None:
-            self._room.think.schedule(ttl, EXPIRE, call.id)
+            # The application may well have a tool or a method of that name.
+            Agent.schedule(self._room.think, ttl, EXPIRE, approval)
         self._room.interactions.ask(interaction)
         self._services.checkpoint([*self.stream.unstored(), kept(interaction)])
 

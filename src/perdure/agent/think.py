@@ -191,9 +191,12 @@ class Think(ChatHooks, Agent):
         decide = self._bound.chat.answering.decide
         return await decide(tool_call_id, approved=False, by="agent", go_on=go_on, reason=reason)
 
-    async def _expire_approval(self, tool_call_id: str) -> None:
-        decide = self._bound.chat.answering.decide
-        await decide(tool_call_id, approved=False, by="expiry", go_on=True, reason=EXPIRED)
+    async def _expire_approval(self, approval_id: str) -> None:
+        answering = self._bound.chat.answering
+        for each in answering.pending():
+            # The id of a call may be used again after a clear; that of a question is not.
+            if each.approval_id == approval_id:
+                await answering.decide(each.tool_call_id, approved=False, by="expiry", go_on=True, reason=EXPIRED)
 
     # ── turns ───────────────────────────────────────────────────────
 
