@@ -170,6 +170,12 @@ class Tool:
         twin._spec = None
         return twin
 
+    def ungated(self) -> Tool:
+        """The same tool, asking for no approval."""
+        twin = copy.copy(self)
+        twin.needs_approval = False
+        return twin
+
     def run_by(self, execute: Callable[..., Any]) -> Tool:
         """A client tool that runs on the server after all: ``execute(input, context)``, asking for no approval."""
         description, schema = self._definition.description, self._definition.schema
