@@ -452,7 +452,7 @@ async def test_questions_survive_a_restart_and_their_answers_too(serve: Serve, a
     assert await server.stored() == before
     tab = await server.tab()
     greeting: list[Frame] = await tab.opened()
-    assert [f["type"] for f in greeting][0] == "cf_agent_chat_messages", "no banner, no turn"
+    assert greeting[0]["type"] == "cf_agent_chat_messages", "no banner, no turn"
     await nothing_comes(tab)
     if not answer.startswith("one"):
         await tab.send(approval("c1"))
