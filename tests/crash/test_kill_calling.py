@@ -1,5 +1,4 @@
-"""``kill -9``, or an orderly end, while the caller of ``chat()`` runs a client tool: nobody can give its result any more,
-so nobody is waited for."""
+"""The server ends while the caller of ``chat()`` runs a client tool: nobody can give its result, nobody is waited for."""
 
 from pathlib import Path
 
