@@ -299,7 +299,7 @@ async def test_the_hook_before_a_call_comes_after_the_approval_and_then_it_runs_
     model.assert_done()
 
 
-@requirement("engine:72")
+@requirement("engine:72", "engine:73")
 @pytest.mark.parametrize("edited", [None, {"path": "z"}])
 async def test_a_hook_that_wants_other_arguments_than_the_approved_ones_is_refused(serve: Serve, edited: Any) -> None:
     ran: list[Any] = []
