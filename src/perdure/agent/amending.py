@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perdure.agent.overtaking import changed_message
-from perdure.agent.room import Room
+from perdure.agent.room import Room, kept
 from perdure.agent.turns import Turns
 from perdure.chat.interactions import Interaction
 from perdure.models.contract import Chunk
@@ -32,7 +32,7 @@ def amend(
     change: Callable[[Part], Part],
     chunk: Chunk | None,
     operations: list[Operation],
-) -> str | None:
+) -> tuple[str | None, Callable[[], None]]:
     """Change the part of a call.
 
     Args:
@@ -44,14 +44,17 @@ def amend(
         operations: What stores it is added here.
 
     Returns:
-        The message as JSON text; ``None`` when there is no such message any more.
+        The message as JSON text, ``None`` when there is no such message any more; and what shows the answer in the
+        stream, to be called when the operations were handed over.
     """
     answer, turn = turns.answer, turns.active
     text: str | None = None
+    show = _nothing
     streams = answer is not None and answer.opened
     if answer is not None and turn is not None and turn.builder.tool_part(interaction.call) is not None:
         if streams and chunk is not None:
-            answer.emit(chunk)
+            answer.stream.along(kept(interaction))  # the chunk may fill a segment, which is stored at once
+            show = answer.take(chunk)
         else:
             turn.builder.change(interaction.call, change)
         operations += answer.stream.unstored()
@@ -61,4 +64,8 @@ def amend(
         if stored is not None:
             operations += room.transcript.update(stored)
             text = room.transcript.known[interaction.message].text
-    return text
+    return text, show
+
+
+def _nothing() -> None:
+    pass

@@ -184,21 +184,19 @@ class Answering:
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
         operations = [*also, kept(interaction)]
-        text = amend(self._room, self._turns, interaction, change, chunk, operations)
+        text, show = amend(self._room, self._turns, interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
-        if self._interactions.is_ready(interaction.turn) and not self._turns.is_overtaken(interaction.turn):
-            self._turns.go_on(interaction.turn, interaction.message, operations)
-        else:
-            self._services.write(operations)
+        self._turns.store(operations)
+        show()
         if text is not None:
             self._services.send(self._room.handshake.everyone, frames.message_updated(text))
 
     # ── what must be in memory ──────────────────────────────────────
 
     def _when_loaded(self, interaction: Interaction, act: Callable[[], Any]) -> Coroutine[Any, Any, None] | None:
-        if not self._room.transcript.lacks(interaction.message):
+        if interaction.message in self._turns.answers or not self._room.transcript.lacks(interaction.message):
             act()
             return None
         return self._load_and(interaction, act)
@@ -208,5 +206,5 @@ class Answering:
         act()
 
     async def _load(self, interaction: Interaction) -> None:
-        if interaction.message in self._room.transcript.known:
+        if interaction.message not in self._turns.answers:
             await self._room.transcript.reach([], interaction.message)

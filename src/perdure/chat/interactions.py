@@ -101,6 +101,10 @@ class Interactions:
         group = self._groups.get(turn)
         return [] if group is None else list(group.calls)
 
+    def calls_in(self, message: str) -> list[str]:
+        """Ids of the calls in a message, in the order in which they were asked."""
+        return [call for call, interaction in self._calls.items() if interaction.message == message]
+
     @property
     def waiting(self) -> list[Interaction]:
         """Those that somebody has to answer, in the order in which they were asked."""
@@ -122,6 +126,11 @@ class Interactions:
         if group is None or not group.closed or group.continued or any(each.waits for each in group.calls):
             return False
         return any(each.go_on for each in group.calls)
+
+    @property
+    def ready(self) -> list[str]:
+        """The turns after which the conversation can go on."""
+        return [turn for turn in self._groups if self.is_ready(turn)]
 
     def next_id(self, turn: str) -> str | None:
         """Id of the continuation that somebody wants after this turn."""
