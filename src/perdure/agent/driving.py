@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from perdure.agent.caller_tools import CallerTools
+from perdure.agent.caller_tools import CallerTools, ClientTool, Executor
 from perdure.agent.chat_callbacks import INTERRUPTED, callbacks_of
 from perdure.agent.hooks import call
 from perdure.agent.inputs import MessageInput, as_messages
@@ -52,6 +52,14 @@ class Driving:
         inputs = self._checked(inputs)
         turn = self._turns.submit(trigger, inputs=inputs, continuation=continuation, body=body)
         return await self._wait(turn, signal)
+
+    def caller_tools(self, given: Sequence[ClientTool], executor: Executor | None) -> CallerTools:
+        """Tools that a caller brings along for one turn.
+
+        Raises:
+            ConfigurationError: something of it cannot be used.
+        """
+        return CallerTools.of(given, executor, self._room.services.spawn)
 
     async def stream(
         self,

@@ -57,6 +57,11 @@ class Interaction(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.input if self.edited is None else self.edited
 
     @property
+    def asks(self) -> bool:
+        """Whether somebody is asked whether it may run."""
+        return self.state == "waiting" and self.approval is not None
+
+    @property
     def waits(self) -> bool:
         """Whether somebody has to answer before the conversation can go on."""
         return self.state == "waiting" or (self.state == "approved" and self.runs == "client")
@@ -187,7 +192,7 @@ class Interactions:
         For the arguments see :meth:`answer`; ``edited`` are the arguments to run with instead.
         """
         interaction = self._calls.get(call)
-        if interaction is None or interaction.state != "waiting" or interaction.approval is None:
+        if interaction is None or not interaction.asks:
             return None
         interaction.decision = "approved" if approved else "denied"
         interaction.reason = reason
