@@ -1,10 +1,17 @@
 import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Icon } from "./Icon";
 
-type Props = { busy: boolean; disabled: boolean; onSend: (text: string) => void; onStop: () => void };
+type Props = {
+  busy: boolean;
+  disabled: boolean;
+  /** A call waits for somebody: a message leaves it without an answer. */
+  waiting: boolean;
+  onSend: (text: string) => void;
+  onStop: () => void;
+};
 
 /** Where one writes: Enter sends, Shift+Enter makes a new line. */
-export function Composer({ busy, disabled, onSend, onStop }: Props) {
+export function Composer({ busy, disabled, waiting, onSend, onStop }: Props) {
   const [text, setText] = useState("");
   const box = useRef<HTMLTextAreaElement>(null);
 
@@ -43,7 +50,7 @@ export function Composer({ busy, disabled, onSend, onStop }: Props) {
         ref={box}
         rows={1}
         aria-label="Message"
-        placeholder="Write a message"
+        placeholder={waiting ? "Write a message to go on without an answer" : "Write a message"}
         data-testid="composer"
         value={text}
         disabled={disabled}
