@@ -7,6 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.tool_card import ToolCard
+
 __all__ = ["ChatPage"]
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
@@ -24,16 +26,35 @@ class ChatPage:
         self.messages = page.get_by_test_id("message")
         self.composer = page.get_by_test_id("composer")
         self.error = page.get_by_test_id("error")
+        self.activity = page.get_by_test_id("activity")
         self.tool_cards = page.get_by_test_id("tool-card")
 
-    def open(self, name: str) -> None:
-        """Show a conversation."""
-        self._page.goto(f"{self._url}/?name={name}")
+    def open(self, name: str, agent: str = "") -> None:
+        """Show a conversation, of the first agent class unless another is given."""
+        self._page.goto(f"{self._url}/?name={name}&agent={agent}")
         self.expect_connection("connected")
 
     def reload(self) -> None:
         self._page.reload()
         self.expect_connection("connected")
+
+    def close(self) -> None:
+        self._page.close()
+
+    def press(self, *keys: str) -> None:
+        """Press keys, wherever the focus is."""
+        self._page.bring_to_front()
+        for key in keys:
+            self._page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        """Type a text, wherever the focus is."""
+        self._page.keyboard.type(text)
+
+    @property
+    def focused(self) -> Locator:
+        """What has the keyboard."""
+        return self._page.locator(":focus")
 
     def screenshot(self, name: str) -> None:
         self._page.screenshot(path=SCREENSHOTS / f"{name}.png")
@@ -45,6 +66,10 @@ class ChatPage:
         """The newest answer."""
         return self.messages.last.and_(self._page.locator('[data-role="assistant"]'))
 
+    def tool(self, name: str) -> ToolCard:
+        """The newest call of a tool."""
+        return ToolCard(self._page, name)
+
     def texts(self) -> list[str]:
         """What each message says, with whitespace as one space."""
         return [" ".join(text.split()) for text in self.messages.all_inner_texts()]
@@ -55,7 +80,7 @@ class ChatPage:
     def expect_streaming(self, text: str) -> None:
         """Wait until the newest answer has got to ``text`` and goes on."""
         expect(self.answer).to_contain_text(text, timeout=SLOW)
-        expect(self._page.get_by_test_id("activity")).to_contain_text("answering")
+        expect(self.activity).to_contain_text("answering")
 
     def expect_answered(self, *texts: str) -> None:
         """Wait until there are as many messages as ``texts``, each with its text, and nothing goes on."""
@@ -64,7 +89,11 @@ class ChatPage:
         self.expect_idle()
 
     def expect_idle(self) -> None:
-        expect(self._page.get_by_test_id("activity")).to_be_empty(timeout=SLOW)
+        expect(self.activity).to_be_empty(timeout=SLOW)
+
+    def expect_waiting(self, text: str) -> None:
+        """Wait until nothing runs, and it says that it waits for this."""
+        expect(self.activity).to_have_text(f"Waiting for {text}", timeout=SLOW)
 
     # ── what can be done ────────────────────────────────────────────
 

@@ -26,9 +26,9 @@ function Pulse() {
   );
 }
 
-function describe({ connection, recovering, submitted, running, busy, waitsFor }: Conversation): string {
+function describe({ connection, recovering, submitted, busy, waitsFor }: Conversation): string {
   if (connection.state === "reconnecting") return "Connection lost, connecting again…";
   if (recovering) return "The server is picking up an interrupted answer…";
-  if (submitted && running) return "Waiting for the answer…";
+  if (submitted) return "Waiting for the answer…";
   return busy ? "The server is answering…" : waitsFor;
 }

@@ -1,11 +1,9 @@
 import { type FormEvent, useId, useState } from "react";
 import { useAnswers } from "../lib/answers";
-import { isQuestion, type ToolPart } from "../lib/calls";
+import { DECLINED, isQuestion, type ToolPart } from "../lib/calls";
 import { readAnswer } from "../lib/json";
 
 type Props = { part: ToolPart; options: string[]; onAnswered: () => void };
-
-const DECLINED = "The user declined to answer.";
 
 /** Lets a person give the result of a call: one of the suggested answers, or a text of their own. */
 export function AnswerForm({ part, options, onAnswered }: Props) {

@@ -1,4 +1,5 @@
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useId, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { useAnswers } from "../lib/answers";
 import type { ToolPart } from "../lib/calls";
 import { readObject } from "../lib/json";
@@ -19,6 +20,7 @@ export function ApprovalForm({ part, onAnswered }: Props) {
   const [problem, setProblem] = useState("");
   const [reason, setReason] = useState("");
   const [sent, setSent] = useState(false);
+  const editButton = useRef<HTMLButtonElement>(null);
   const reasonId = useId();
   const problemId = useId();
 
@@ -37,6 +39,13 @@ export function ApprovalForm({ part, onAnswered }: Props) {
     if (!read.value) return setProblem(read.problem);
     void say(true, read.value);
   };
+  const discard = () => {
+    flushSync(() => {
+      setDraft(null);
+      setProblem("");
+    });
+    editButton.current?.focus();
+  };
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
     void say(false); // Enter in the reason: whoever gives one means no
@@ -47,6 +56,7 @@ export function ApprovalForm({ part, onAnswered }: Props) {
         <div className="editable">
           <Value label="Input" value={part.input} />
           <button
+            ref={editButton}
             type="button"
             className="text-button"
             data-testid="edit-input"
@@ -62,10 +72,7 @@ export function ApprovalForm({ part, onAnswered }: Props) {
           problemId={problem ? problemId : undefined}
           disabled={sent}
           onChange={setDraft}
-          onCancel={() => {
-            setDraft(null);
-            setProblem("");
-          }}
+          onCancel={discard}
         />
       )}
       <div className="decision">

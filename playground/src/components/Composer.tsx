@@ -50,7 +50,7 @@ export function Composer({ busy, disabled, waiting, onSend, onStop }: Props) {
         ref={box}
         rows={1}
         aria-label="Message"
-        placeholder={waiting ? "Write a message to go on without an answer" : "Write a message"}
+        placeholder={waiting ? "Write a message instead" : "Write a message"}
         data-testid="composer"
         value={text}
         disabled={disabled}

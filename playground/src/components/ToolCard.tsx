@@ -11,7 +11,7 @@ type Props = { part: ToolPart; situation: Situation };
 /** One tool call: its name, how far it is, what went in and what came out, and what can be said to it. */
 export function ToolCard({ part, situation }: Props) {
   const name = getToolName(part);
-  const { label, tone, waits } = viewOf(part, situation);
+  const { label, tone, waits, note } = viewOf(part, situation);
   const card = useRef<HTMLElement>(null);
   const question = questionOf(part);
   // The control that had the focus goes away; the reader stays at the card.
@@ -43,7 +43,8 @@ export function ToolCard({ part, situation }: Props) {
       {waits === "approval" && <ApprovalForm key={part.toolCallId} part={part} onAnswered={onAnswered} />}
       {waits === "answer" && <AnswerForm part={part} options={question?.options ?? []} onAnswered={onAnswered} />}
       {part.state === "output-available" && <Value label={question ? "Answer" : "Output"} value={part.output} />}
-      {part.state === "output-error" && <Value label="Error" value={part.errorText} />}
+      {note && <p className="remark">{note}</p>}
+      {part.state === "output-error" && !note && <Value label="Error" value={part.errorText} />}
       {part.approval?.reason && <Value label="Reason" value={part.approval.reason} />}
     </section>
   );

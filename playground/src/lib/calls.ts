@@ -10,6 +10,8 @@ export type Situation = {
   last: boolean;
   /** A turn runs, or may run without this page knowing it. */
   running: boolean;
+  /** Somebody has yet to say something to one of its calls: none that was approved has to do anything before. */
+  undecided: boolean;
 };
 
 export type CallView = {
@@ -17,15 +19,24 @@ export type CallView = {
   tone: "busy" | "waiting" | "good" | "bad";
   /** What the call waits for. */
   waits?: "approval" | "answer" | "browser";
+  /** Said instead of the error that the server wrote. */
+  note?: string;
 };
 
 const APPROVAL: CallView = { label: "Needs approval", tone: "waiting", waits: "approval" };
 const ANSWER: CallView = { label: "Waiting for an answer", tone: "waiting", waits: "answer" };
 const BROWSER: CallView = { label: "Waiting for this browser", tone: "waiting", waits: "browser" };
-const UNANSWERED: CallView = { label: "Not answered", tone: "waiting" };
+const UNANSWERED: CallView = {
+  label: "Not answered",
+  tone: "waiting",
+  note: "The conversation went on without an answer.",
+};
+
+/** The error of a call whose question a person would not answer, as this page gives it. */
+export const DECLINED = "The user declined to answer.";
 
 /** How far one tool call is, and whether it waits for somebody. */
-export function viewOf(part: ToolPart, { last, running }: Situation): CallView {
+export function viewOf(part: ToolPart, { last, running, undecided }: Situation): CallView {
   switch (part.state) {
     case "input-streaming":
       return { label: "Preparing", tone: "busy" };
@@ -39,7 +50,8 @@ export function viewOf(part: ToolPart, { last, running }: Situation): CallView {
       // The hook shows a refusal like this until the server has confirmed it.
       if (part.approval.approved === false) return { label: "Denied", tone: "bad" };
       if (last && runsHere(getToolName(part))) return BROWSER;
-      return running ? { label: "Approved, running", tone: "busy" } : { ...ANSWER, label: "Approved" };
+      if (running) return { label: "Approved, running", tone: "busy" };
+      return undecided ? { label: "Approved", tone: "good" } : { ...ANSWER, label: "Approved" };
     case "output-available":
       return part.preliminary ? { label: "Running", tone: "busy" } : { label: "Done", tone: "good" };
     case "output-error":
@@ -50,7 +62,8 @@ export function viewOf(part: ToolPart, { last, running }: Situation): CallView {
 }
 
 function viewOfError(part: ToolPart): CallView {
-  if (part.errorText === NOT_RUN) return { label: "Not run", tone: "waiting" };
+  if (part.errorText === NOT_RUN) return { label: "Not run", tone: "waiting", note: "Approved, but the conversation went on before it ran." };
+  if (part.errorText === DECLINED) return { label: "Declined", tone: "bad" };
   if (part.errorText !== INTERRUPTED) return { label: "Failed", tone: "bad" };
   const undecided = part.approval !== undefined && part.approval.approved === undefined;
   return undecided || runsHere(getToolName(part)) || isQuestion(part) ? UNANSWERED : { label: "Interrupted", tone: "bad" };
@@ -75,11 +88,17 @@ export function lastCalls(messages: UIMessage[]): ToolPart[] {
   return last?.role === "assistant" ? last.parts.filter(isToolUIPart) : [];
 }
 
+/** Whether a person or a page has yet to say anything to one of these calls. */
+export function areUndecided(calls: ToolPart[]): boolean {
+  return calls.some(({ state }) => state === "approval-requested" || state === "input-available");
+}
+
 /** Says what the conversation waits for; empty when it waits for nothing. */
 export function waitingFor(calls: ToolPart[]): string {
   const sentences = { approval: "your approval of", answer: "your answer to", browser: "this browser to run" };
+  const situation = { last: true, running: false, undecided: areUndecided(calls) };
   const found = (Object.keys(sentences) as (keyof typeof sentences)[]).flatMap((kind) => {
-    const names = calls.filter((part) => viewOf(part, { last: true, running: false }).waits === kind).map(getToolName);
+    const names = calls.filter((part) => viewOf(part, situation).waits === kind).map(getToolName);
     return names.length > 0 ? [`${sentences[kind]} ${names.join(", ")}`] : [];
   });
   return found.length > 0 ? `Waiting for ${found.join(", and ")}` : "";

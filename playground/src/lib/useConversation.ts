@@ -82,7 +82,7 @@ export function useConversation({ agent: path, name }: Place) {
     connection,
     error: ownError ?? turnError,
     /** An answer was asked for, and has not begun. */
-    submitted,
+    submitted: submitted && !goingOn,
     recovering: chat.isRecovering,
     /** A turn runs. */
     running,
