@@ -47,6 +47,7 @@ from perdure.agent.turn_config import (
     block,
     substitute,
 )
+from perdure.chat.concurrency import Debounce
 from perdure.errors import (
     AgentStopped,
     BadRequest,
@@ -89,6 +90,7 @@ __all__ = [
     "ConfigurationError",
     "Connection",
     "ConnectionRequest",
+    "Debounce",
     "Event",
     "Fenced",
     "Finish",

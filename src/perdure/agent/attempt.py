@@ -96,6 +96,8 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
 async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
     """The conversation as the model is shown it."""
     _repair(turn, room)
+    if operations := room.transcript.take_in(turn.parent):
+        room.services.write(operations)
     return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 

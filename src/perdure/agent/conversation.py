@@ -25,7 +25,7 @@ from perdure.agent.turns import Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming, Taken
 from perdure.chat.interactions import Interactions
 from perdure.chat.reconcile import Changes, reconcile
-from perdure.errors import BadRequest, StorageError
+from perdure.errors import BadRequest, ConfigurationError, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
@@ -62,6 +62,8 @@ class Conversation:
             page: What the page sent last.
             interactions: The tool calls that wait for somebody.
         """
+        self.think = think
+        """The agent."""
         self._services = services
         self._transcript = transcript
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
@@ -107,6 +109,18 @@ class Conversation:
     def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable, by: str) -> None:
         """A connection sends a frame. ``by`` is the connection's id for people to read."""
         self._lane.enter(lambda: self._handle(peer, frame, by))
+
+    def refused(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
+        """A connection sends a frame that the application does not let it send: nothing comes of it."""
+        self._lane.enter(lambda: self._turn_away(peer, frame))
+
+    def _turn_away(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
+        logger.info("Refused a frame of a connection: %s", type(frame).__name__)
+        if not isinstance(frame, client_frames.Cancel):
+            # Pages show what they ask for at once; this takes it back.
+            self._send(peer, frames.transcript(self._transcript.texts()))
+        if isinstance(frame, client_frames.ChatRequest):
+            self._fail(peer, frame.id, "You may not write in this conversation.", "refused")
 
     def _handle(
         self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable, by: str
@@ -182,7 +196,7 @@ class Conversation:
             if missing is not None:
                 return self._admit_after_reading(peer, frame.id, body, missing)
             self._admit(peer, frame.id, body)
-        except BadRequest as error:
+        except (BadRequest, ConfigurationError) as error:
             self._fail(peer, frame.id, str(error), "parse")
         return None
 
@@ -195,7 +209,7 @@ class Conversation:
                 missing = self._missing(body)
             # Nothing is awaited between that look and this act.
             self._admit(peer, request, body)
-        except BadRequest as error:
+        except (BadRequest, ConfigurationError) as error:
             self._fail(peer, request, str(error), "parse")
         except StorageError as error:
             logger.error("The chat request %s could not be admitted: %s", request, error)
@@ -228,14 +242,25 @@ class Conversation:
         changes = self._reconcile(body)
         outcome = self._without_question(body, changes)
         if outcome is not None:
-            self._send(peer, frames.transcript(self._transcript.texts()))
-            self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
+            self._end_at_once(peer, request, outcome, changes)
             return
         if not changes.append:
             self._transcript.aim_at(changes.parent)
+        decision = self._turns.decide(request, submit=body.trigger != "regenerate-message")
+        if decision is None:
+            return
+        if decision.drops:
+            self._end_at_once(peer, request, "skipped", changes)
+            return
         page = self._page.asked(body.client_tools, body.custom)
-        if self._turns.accept(request, changes, page) and changes.append and (others := self._others(peer)):
+        self._turns.accept(peer, request, changes, decision, page)
+        if changes.append and (others := self._others(peer)):
             self._services.send(others, frames.transcript(self._transcript.texts()))
+
+    def _end_at_once(self, peer: PeerId, request: str, outcome: frames.Outcome, changes: Changes) -> None:
+        """The sender is told what the conversation is, then that its request is over."""
+        self._send(peer, frames.transcript(self._transcript.texts()))
+        self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
 
     def _reconcile(self, body: client_frames.ChatBody) -> Changes:
         changes = reconcile(

@@ -9,12 +9,25 @@ from perdure.agent.job import Job, Plan
 from perdure.agent.tool_runner import Call
 from perdure.chat.builder import MessageBuilder
 from perdure.models.contract import Chunk, HistoryMessage
+from perdure.protocol.messages import Part, UIMessage, is_tool_part
 from perdure.tools.names import ToolNames
 
 __all__ = ["Dialogue", "Runs", "Sink"]
 
 Runs = Literal["server", "client"]
 """Where a tool runs."""
+
+
+_GO_ON = HistoryMessage.of(
+    {
+        "id": "",
+        "role": "user",
+        "parts": [
+            {"type": "text", "text": "Go on with your last answer exactly where it stopped. Repeat nothing of it."}
+        ],
+    }
+)
+"""Said to the model for nobody else to hear when it is to go on in the middle of an answer."""
 
 
 class Sink(Protocol):
@@ -98,8 +111,10 @@ class Dialogue:
     def shown(self, plan: Plan) -> Sequence[HistoryMessage]:
         """What the model is shown, under the names that it knows."""
         if plan.messages is not None:
-            return self.names.history(plan.messages)
-        return [*self._base_shown, *self.names.history(self._answer())]
+            shown = self.names.history(plan.messages)
+        else:
+            shown = [*self._base_shown, *self.names.history(self._answer())]
+        return [*shown, _GO_ON] if shown and _ends_in_words(shown[-1].message) else shown
 
     def is_taken(self, call_id: str) -> bool:
         """Whether a tool call has this id."""
@@ -109,6 +124,18 @@ class Dialogue:
 
     def _answer(self) -> Sequence[HistoryMessage]:
         return [HistoryMessage.of(self._complete.message())] if self._complete.has_content else []
+
+
+def _ends_in_words(message: UIMessage) -> bool:
+    """Whether what the model is shown would end with its own words: several providers refuse that."""
+    if message["role"] != "assistant":
+        return False
+    last = next((part for part in reversed(message["parts"]) if not _is_silent(part)), None)
+    return last is not None and (not is_tool_part(last) or bool(last.get("providerExecuted")))
+
+
+def _is_silent(part: Part) -> bool:
+    return part["type"] == "step-start" or part["type"].startswith("data-")
 
 
 def _copy(builder: MessageBuilder) -> MessageBuilder:

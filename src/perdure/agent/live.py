@@ -17,6 +17,7 @@ from perdure.agent.base import Agent, bind, wire_method
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.conversation import Conversation
 from perdure.agent.family import Relatives
+from perdure.agent.permission import accepts
 from perdure.agent.rpc import answer_call
 from perdure.agent.services import PeerId, Services
 from perdure.agent.shared_state import STATE, SharedState, connections_for
@@ -147,7 +148,10 @@ class LiveAgent:
             case client_frames.Unusable(foreign=True):
                 self._call(Agent.on_message, connection, connection, text)
             case _ if self.conversation is not None:
-                self.conversation.received(peer, frame, connection.id)
+                if accepts(self.conversation.think, connection, frame):
+                    self.conversation.received(peer, frame, connection.id)
+                else:
+                    self.conversation.refused(peer, frame)
             case _:
                 logger.info("Ignored a chat frame: %s does not chat", type(self.agent).__name__)
 

@@ -15,19 +15,25 @@ from perdure.agent.base import Agent
 from perdure.agent.caller_tools import CallerTools, ClientTool, ClientToolCall
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
+from perdure.agent.connection import Connection
 from perdure.agent.inputs import MessageInput
 from perdure.agent.turn_config import PendingApproval, TurnResult
+from perdure.chat.concurrency import Strategy
 from perdure.errors import ConfigurationError, TurnFailed
 from perdure.models.contract import Chunk
 from perdure.protocol.messages import UIMessage
 from perdure.tools.merge import ToolSource
 
-__all__ = ["EXPIRE", "Think"]
+__all__ = ["EXPIRE", "ChatFrameKind", "Think"]
 
 EXPIRE = "_expire_approval"
 """The method that is called when a question has expired."""
 EXPIRED = "The approval request expired: nobody decided in time."
 """The reason that the model is given then."""
+
+ChatFrameKind = Literal["request", "result", "approval", "clear", "cancel"]
+"""What a client wants: an answer, to give the result of a tool call, to approve or deny one, to forget the
+conversation, to stop a turn."""
 
 
 class Think(ChatHooks, Agent):
@@ -39,6 +45,19 @@ class Think(ChatHooks, Agent):
     """What the model is told first."""
     max_steps: int = 10
     """Most requests to the model in one turn (reference: engine §1.1)."""
+    message_concurrency: Strategy | Mapping[str, Any] = "queue"
+    """What becomes of a message that a client sends while a turn runs or waits:
+
+    ``"queue"``: it waits and is answered.
+    ``"latest"``: it waits; when another comes before its turn has begun, only that one is answered. People go on seeing
+    the others, the model does not.
+    ``"merge"``: the same, but the model sees them all.
+    :class:`~perdure.Debounce`: like ``"latest"``, and not before it has been quiet for a while. A mapping as in
+    TypeScript will do.
+    ``"drop"``: it is not taken; the sender's page shows the conversation without it.
+
+    Read with each message, so it can be set in an object as well. All else that starts turns just waits its turn.
+    """
     send_reasoning: bool = True
     """Whether the model's reasoning goes to clients and into the conversation."""
     message_metadata: Mapping[str, Any] | None = None
@@ -79,6 +98,20 @@ class Think(ChatHooks, Agent):
     def get_tools(self) -> ToolSource:
         """The server's tools: a list, or a dict whose keys are the names. Called for each turn; may be ``async``."""
         return []
+
+    def accepts_chat_frame(self, connection: Connection, kind: ChatFrameKind) -> bool:
+        """Whether a client may do this. What is refused changes nothing, and its sender's page shows again what is
+        stored; a refused request ends with an error. Watching is not asked for.
+
+        Called between a frame's arrival and its handling, where nothing may wait: it cannot be ``async``. What it
+        raises is logged, and refuses.
+
+        Args:
+            connection: Who: see :attr:`Connection.readonly`, ``connection.request``, ``connection.state``.
+            kind: ``"request"``: ask, edit or ask for another answer; ``"result"``: give the result of a tool call;
+                ``"approval"``: approve or deny one; ``"clear"``: forget the conversation; ``"cancel"``: stop a turn.
+        """
+        return True
 
     # ── the conversation ────────────────────────────────────────────
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from perdure.agent.services import PeerId
 from perdure.agent.turn_config import TurnResult
 from perdure.chat.builder import MessageBuilder
 from perdure.models.contract import Chunk
@@ -47,6 +48,8 @@ class Turn:
     """Ids of the messages that came with it."""
     origin_ids: Sequence[str] = ()
     """Ids of the user messages that its terminal frame names."""
+    sender: PeerId | None = None
+    """The connection that asked for it."""
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that the page sent beside the messages."""
     client_tools: ToolSet = field(default_factory=lambda: ToolSet({}))

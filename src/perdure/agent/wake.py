@@ -17,6 +17,7 @@ from perdure.agent.services import Services
 from perdure.agent.stream import ChunkLog, bodies_of
 from perdure.agent.think import Think
 from perdure.agent.values import NAMESPACE
+from perdure.chat.concurrency import strategy_of
 from perdure.chat.interactions import Interaction, Interactions
 from perdure.chat.recovery import INTERRUPTED_TURN, rebuild
 from perdure.protocol import codec
@@ -39,6 +40,8 @@ __all__ = ["wake"]
 
 logger = logging.getLogger(__name__)
 
+_WAITING = frozenset({"queued", "superseded"})
+"""Turns that had not begun."""
 
 ATTEMPTS = 3
 """How often a continuation that the end of the process cut off is begun again: it may be what ends the process."""
@@ -81,7 +84,9 @@ async def wake(think: Think, key: str, store: Store, services: Services, window:
 
     Raises:
         StorageError: it cannot be read.
+        ConfigurationError: the class says something unusable.
     """
+    strategy_of(think.message_concurrency, type(think).__name__)
     record = await store.read(LoadAgent(key))
     archive = Archive(store, key, services.settled)
     memory = _budget(think.hydration_byte_budget)
@@ -128,14 +133,18 @@ async def _close_left_open(
 ) -> _Left:
     """Keep what the open turns said, and close them. The last one is the failure that clients are shown, unless it
     waits for somebody, or goes on."""
-    left = _Left()
     requests = [(turn, _request_of(turn)) for turn in record.open_turns]
+    superseded = [turn.id for turn in record.open_turns if turn.status == "superseded"]
+    # First, as the turn that closes last is the one that clients are shown.
+    left = _Left([CloseTurn(turn, "skipped", None, services.now_ms()) for turn in superseded])
     await _read_what_they_need(requests, transcript)
-    waiting = [identifier for turn, request in requests if turn.status == "queued" for identifier in request.own]
+    waiting = [identifier for turn, request in requests if turn.status in _WAITING for identifier in request.own]
     await transcript.recall_following(waiting)
     transcript.hold(waiting)
     for turn, request in requests:
         transcript.begin(request.own)
+        if turn.status == "superseded":
+            continue
         if left.failure is not None:
             left.operations.append(DropChunks(left.failure.log.turn))
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)

@@ -179,7 +179,8 @@ class Transcript(Tree):
     # ── reading ─────────────────────────────────────────────────────
 
     async def history(self, upto: str | None, step: float = 8) -> list[HistoryMessage]:
-        """The branch that ends with message ``upto`` as a model is shown it: what of it is in memory, oldest first.
+        """The branch that ends with message ``upto`` as a model is shown it: what of it is in memory, oldest first,
+        but for the messages that models are not shown.
 
         Args:
             upto: Id of the last message; ``None`` for nothing.
@@ -198,6 +199,9 @@ class Transcript(Tree):
             shown = [node.whole(data) for node in nodes]
             old = settled_count(len(nodes), step)
             shown[:old] = [as_old(entry) for entry in shown[:old]]
+        if self._leaves_out:
+            kept = [(entry, node) for entry, node in zip(shown, nodes, strict=False) if not node.left_out]
+            shown, nodes = [entry for entry, _ in kept], [node for _, node in kept]
         return _begun_by_user(shown, nodes)
 
     async def page(self, before: str | None = None, limit: int | None = None) -> list[UIMessage]:
@@ -262,6 +266,7 @@ class Transcript(Tree):
             node = self._nodes.get(read.id)
             if node is None or not node.loaded:
                 node = self._nodes[read.id] = read
+                self._leaves_out = self._leaves_out or node.left_out
                 node.parent = previous
                 self._unchecked.append(node)
             nodes.append(node)

@@ -45,6 +45,7 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.AppendMessage: messages.append_message,
     contract.UpdateMessage: messages.update_message,
     contract.MoveMessage: messages.move_message,
+    contract.LeaveOutMessage: messages.leave_out_message,
     contract.OpenTurn: turns.open_turn,
     contract.UpdateTurn: turns.update_turn,
     contract.CloseTurn: turns.close_turn,
