@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("browser")]
 OpenTab = Callable[..., ChatPage]
 
 DELETE = 'Delete the note "important dates"'
+DELETED = "Here is the result. delete_note: deleted important dates."
 
 
 @pytest.fixture
@@ -45,13 +46,14 @@ def test_the_second_of_three_tabs_approves_and_all_end_alike(open_tab: OpenTab, 
     for tab in tabs:
         tab.tool("delete_note").expect_output('"deleted": "important dates"')
         tab.tool("delete_note").expect_no_form()
-        expect(tab.answer.get_by_test_id("text")).to_have_text("Here is the result. delete_note: deleted important dates.")
+        expect(tab.answer.get_by_test_id("text")).to_have_text(DELETED)
         tab.expect_idle()
         expect(tab.messages).to_have_count(2)
     assert tabs[0].texts() == tabs[1].texts() == tabs[2].texts()
     assert call_of(server, "assistant", "approve")["approval"]["approved"] is True
     tabs[0].say("Show my notebook")
-    expect(tabs[0].answer.get_by_test_id("text")).to_have_text("Here is the result. show_notebook: shopping Milk, bread, tea.")
+    notes = tabs[0].answer.get_by_test_id("text")
+    expect(notes).to_have_text("Here is the result. show_notebook: shopping Milk, bread, tea.")
 
 
 def test_a_call_that_the_tool_does_not_gate_runs_at_once(open_tab: OpenTab) -> None:
@@ -110,7 +112,7 @@ def test_a_question_survives_a_reload_and_a_restart_of_the_server(open_tab: Open
 
     tab.tool("delete_note").approve()
     tab.tool("delete_note").expect_output('"deleted": "important dates"')
-    expect(tab.answer.get_by_test_id("text")).to_have_text("Here is the result. delete_note: deleted important dates.")
+    expect(tab.answer.get_by_test_id("text")).to_have_text(DELETED)
     tab.expect_idle()
     expect(tab.messages).to_have_count(2)
 
@@ -229,7 +231,9 @@ def test_several_calls_of_one_step_are_answered_each_for_itself_and_then_it_goes
 ) -> None:
     tab, other = open_tab("several"), open_tab("several")
     tab.say(
-        'call delete_note {"title": "important dates"}\ncall get_browser_details {}\ncall ask_user {"question": "Sure?"}'
+        'call delete_note {"title": "important dates"}\n'
+        "call get_browser_details {}\n"
+        'call ask_user {"question": "Sure?"}'
     )
     for each in (tab, other):
         each.expect_waiting("your approval of delete_note, get_browser_details, and your answer to ask_user")

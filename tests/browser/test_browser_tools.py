@@ -1,4 +1,4 @@
-"""Tools that run in the browser, as the published hook runs them: with ``execute``, through ``onToolCall``, approved."""
+"""Tools that run in the browser, the ways of the published hook: ``execute``, ``onToolCall``, and once approved."""
 
 from __future__ import annotations
 

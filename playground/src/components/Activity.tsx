@@ -4,11 +4,13 @@ import { Icon } from "./Icon";
 /** Says what the server is doing for this conversation, whichever tab asked for it, or whom it waits for. */
 export function Activity({ conversation }: { conversation: Conversation }) {
   const text = describe(conversation);
+  const waits = text === conversation.waitsFor;
   return (
-    <output className="activity" data-testid="activity">
+    // The page answers some calls itself, in a blink: that is not worth a word.
+    <output className={waits ? "activity late" : "activity"} data-testid="activity">
       {text && (
         <>
-          {text === conversation.waitsFor ? <Icon name="pause" /> : <Pulse />}
+          {waits ? <Icon name="pause" /> : <Pulse />}
           {text}
         </>
       )}

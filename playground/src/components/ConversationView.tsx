@@ -66,7 +66,16 @@ function LoadedConversation({ place, agentClass, onConnection, onReconnect }: Pr
             text={conversation.error}
             retry="Try again"
             onRetry={conversation.retry}
-            onDismiss={conversation.forgetError}
+            onDismiss={conversation.forget}
+          />
+        )}
+        {conversation.notTaken !== null && (
+          <ErrorBanner
+            title="The agent was busy and did not take your message"
+            text={conversation.notTaken}
+            retry="Send again"
+            onRetry={() => send(conversation.notTaken!)}
+            onDismiss={conversation.forget}
           />
         )}
         <Toolbar conversation={conversation} />

@@ -1,5 +1,6 @@
 import { useAgentChat } from "@cloudflare/think/react";
 import { useAgent } from "agents/react";
+import { generateId } from "ai";
 import { useState } from "react";
 import { ANSWERED, OFFERED } from "./browserTools";
 import { lastCalls, waitingFor } from "./calls";
@@ -24,6 +25,8 @@ export function useConversation({ agent: path, name }: Place) {
     maxReconnectionDelay: 4000,
     onOpen: () => setWasOpen(true),
   });
+  const [skipped, setSkipped] = useState(false);
+  const [sent, setSent] = useState<{ id: string; text: string } | null>(null);
   const [turnError, setTurnError] = useState<string | null>(null);
   const chat = useAgentChat({
     agent,
@@ -38,7 +41,9 @@ export function useConversation({ agent: path, name }: Place) {
     },
     // Also reports turns of other tabs, and the last one's failure after a reload.
     onTurnEnd: (turn) => {
-      if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
+      // Only its sender is told of a message that is not answered: replaced by a newer one, or not taken at all.
+      if (turn.outcome === "skipped") setSkipped(true);
+      else if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
       else forgetError();
     },
   });
@@ -56,13 +61,19 @@ export function useConversation({ agent: path, name }: Place) {
     setTurnError(null);
     chat.clearError();
   }
+  function forget() {
+    setSkipped(false);
+    forgetError();
+  }
 
   const send = (text: string) => {
-    forgetError();
-    void chat.sendMessage({ text });
+    forget();
+    const id = generateId();
+    setSent({ id, text });
+    void chat.sendMessage({ id, role: "user", parts: [{ type: "text", text }] });
   };
   const retry = () => {
-    forgetError();
+    forget();
     void chat.regenerate();
   };
   const stop = () => {
@@ -71,16 +82,19 @@ export function useConversation({ agent: path, name }: Place) {
     if (idle && runningTurn) agent.send(JSON.stringify({ type: "cf_agent_chat_request_cancel", id: runningTurn }));
   };
   const clear = () => {
-    forgetError();
+    forget();
     chat.clearHistory();
   };
 
+  const gone = skipped && sent && chat.messages.length > 0 && chat.messages.every(({ id }) => id !== sent.id);
   const ownError = chat.error && chat.error.message !== LINE_LOST ? chat.error.message : null;
   return {
     messages: chat.messages,
     answers,
     connection,
     error: ownError ?? turnError,
+    /** The last message that was sent here, when the agent did not take it. */
+    notTaken: gone ? sent.text : null,
     /** An answer was asked for, and has not begun. */
     submitted: submitted && !goingOn,
     recovering: chat.isRecovering,
@@ -94,7 +108,8 @@ export function useConversation({ agent: path, name }: Place) {
     retry,
     stop,
     clear,
-    forgetError,
+    /** Say no more of what went wrong. */
+    forget,
   };
 }
 
