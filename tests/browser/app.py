@@ -24,7 +24,7 @@ class Baker(Assistant):
     async def bake(self, cakes: int):
         """Bake cakes."""
         await self.ready.wait()
-        return f"{cakes} cakes"
+        return [f"cake {number + 1}" for number in range(cakes)]
 
     async def on_request(self, request):
         self.ready.set()

@@ -9,9 +9,17 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.tool_card import ToolCard
 
-__all__ = ["ChatPage"]
+__all__ = ["SLOW", "ChatPage"]
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
+
+OVERHANG = """() => Math.max(
+    document.documentElement.scrollWidth - innerWidth,
+    ...[...document.querySelectorAll(".tool-card *")].map((inner) => {
+        const [part, card] = [inner, inner.closest(".tool-card")].map((each) => each.getBoundingClientRect());
+        return Math.ceil(part.right - card.right);
+    }),
+)"""
 
 SLOW = 20_000
 """Milliseconds that a whole answer, or a restart of the server, may take."""
@@ -25,6 +33,7 @@ class ChatPage:
         self._url = url
         self.messages = page.get_by_test_id("message")
         self.composer = page.get_by_test_id("composer")
+        self.heading = page.get_by_role("heading", name="Start a conversation")
         self.error = page.get_by_test_id("error")
         self.activity = page.get_by_test_id("activity")
         self.tool_cards = page.get_by_test_id("tool-card")
@@ -50,6 +59,18 @@ class ChatPage:
     def type(self, text: str) -> None:
         """Type a text, wherever the focus is."""
         self._page.keyboard.type(text)
+
+    def resize(self, width: int, height: int) -> None:
+        self._page.set_viewport_size({"width": width, "height": height})
+
+    @property
+    def overhang(self) -> int:
+        """By how many pixels something on the page is too wide for it, or for the card it is on."""
+        return self._page.evaluate(OVERHANG)
+
+    def run_script(self, script: str) -> None:
+        """Change something in the browser."""
+        self._page.evaluate(script)
 
     @property
     def focused(self) -> Locator:

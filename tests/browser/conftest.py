@@ -26,12 +26,8 @@ QUIET = (
     "--no-sandbox",
 )
 """No connection but to the server, and usable as root in a container."""
-
-LOOK: dict[str, Any] = {
-    "viewport": {"width": 1000, "height": 760},
-    "reduced_motion": "reduce",
-    "timezone_id": "Asia/Tokyo",  # not the server's
-}
+TIME_ZONE = "Asia/Tokyo"
+"""The browser's, and not the server's."""
 
 
 def find_chromium() -> str:
@@ -71,9 +67,15 @@ def server(tmp_path: Path, target: str) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture
-def open_tab(browser: Browser, server: ServerProcess) -> Iterator[Callable[..., ChatPage]]:
+def look() -> dict[str, Any]:
+    """The browser's screen and preferences."""
+    return {"viewport": {"width": 1000, "height": 760}}
+
+
+@pytest.fixture
+def open_tab(browser: Browser, server: ServerProcess, look: dict[str, Any]) -> Iterator[Callable[..., ChatPage]]:
     """Opens a tab on a conversation. Fails the test if a script on the page failed."""
-    context = browser.new_context(**LOOK)
+    context = browser.new_context(reduced_motion="reduce", timezone_id=TIME_ZONE, **look)
     faults: list[str] = []
     context.on("weberror", lambda fault: faults.append(str(fault.error)))
 

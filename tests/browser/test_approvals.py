@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import SLOW, ChatPage
 from tests.requirements import requirement
 from tests.support.process import ServerProcess
 
@@ -42,6 +42,7 @@ def test_the_second_of_three_tabs_approves_and_all_end_alike(open_tab: OpenTab, 
         card.expect_status("Needs approval")
         expect(card.part("tool-input")).to_contain_text('"title": "important dates"')
         tab.expect_waiting("your approval of delete_note")
+    tabs[1].screenshot("approval")
     tabs[1].tool("delete_note").approve()
     for tab in tabs:
         tab.tool("delete_note").expect_output('"deleted": "important dates"')
@@ -204,15 +205,78 @@ def test_an_approved_tool_shows_that_it_runs_and_then_its_result_also_after_a_re
     tab.tool("bake").expect_no_form()
     httpx2.post(f"{server.url}/agents/baker/bake/ready").raise_for_status()
     for each in (tab, other):
-        each.tool("bake").expect_output("3 cakes")
-        expect(each.answer.get_by_test_id("text")).to_have_text("Here is the result. bake: 3 cakes.")
+        each.tool("bake").expect_output("cake 3")
+        expect(each.answer.get_by_test_id("text")).to_have_text("Here is the result. bake: cake 1, cake 2, cake 3.")
         each.expect_idle()
         expect(each.messages).to_have_count(2)
     assert tab.texts() == other.texts()
     call = call_of(server, "baker", "bake")
-    assert (call["state"], call["input"], call["output"]) == ("output-available", {"cakes": 3}, "3 cakes")
+    assert (call["state"], call["input"], call["output"]) == (
+        "output-available",
+        {"cakes": 3},
+        ["cake 1", "cake 2", "cake 3"],
+    )
     tab.reload()
-    tab.tool("bake").expect_output("3 cakes")
+    tab.tool("bake").expect_output("cake 3")
+
+
+@requirement("fault:RS-14")
+def test_a_reload_while_it_goes_on_and_right_after_shows_what_is_stored(
+    open_tab: OpenTab, server: ServerProcess
+) -> None:
+    tab, other = open_tab("go-on", "baker"), open_tab("go-on", "baker")
+    httpx2.post(f"{server.url}/agents/baker/go-on/ready").raise_for_status()
+    tab.say('call bake {"cakes": 60}')
+    tab.tool("bake").approve()
+    expect(tab.answer.get_by_test_id("text")).to_contain_text("cake 10,", timeout=SLOW)
+    tab.reload()
+    told = f"Here is the result. bake: {', '.join(f'cake {number + 1}' for number in range(60))}."
+    for each in (tab, other):
+        expect(each.answer.get_by_test_id("text")).to_have_text(told, timeout=SLOW)
+    tab.reload()
+    for each in (tab, other):
+        expect(each.answer.get_by_test_id("text")).to_have_text(told)
+        each.tool("bake").expect_status("Done")
+        each.expect_idle()
+        expect(each.messages).to_have_count(2)
+    stored = [part for message in server.stored("baker", "go-on") for part in message["parts"]]
+    assert [part["text"] for part in stored if part["type"] == "text"] == ['call bake {"cakes": 60}', told]
+
+
+def test_stop_ends_an_approved_tool_that_runs(open_tab: OpenTab, server: ServerProcess) -> None:
+    tab, other = open_tab("stop", "baker"), open_tab("stop", "baker")
+    tab.say('call bake {"cakes": 1}')
+    tab.tool("bake").approve()
+    other.tool("bake").expect_status("Approved, running")
+    other.stop()
+    for each in (tab, other):
+        each.tool("bake").expect_status("Interrupted")
+        each.tool("bake").expect_no_form()
+        each.expect_idle()
+    assert call_of(server, "baker", "stop")["state"] == "output-error"
+    tab.say("long 5")
+    for each in (tab, other):
+        expect(each.answer).to_have_text("(1) The kettle sings while")
+        each.expect_idle()
+
+
+@pytest.mark.parametrize("reason", ["", "Not now"])
+def test_what_is_said_while_the_server_is_away_reaches_it_when_it_is_back(
+    open_tab: OpenTab, server: ServerProcess, reason: str
+) -> None:
+    tab, other = open_tab("away"), open_tab("away")
+    tab.say(DELETE)
+    other.expect_waiting("your approval of delete_note")
+    server.stop()
+    for each in (tab, other):
+        each.expect_connection("reconnecting")
+    tab.tool("delete_note").deny(reason)
+    server.start()
+    for each in (tab, other):
+        each.tool("delete_note").expect_status("Denied")
+        expect(each.answer.get_by_test_id("text")).to_contain_text("delete_note was not allowed")
+        each.expect_idle()
+    assert tab.texts() == other.texts()
 
 
 def test_a_question_that_nobody_answers_in_time_expires_in_every_tab(open_tab: OpenTab) -> None:

@@ -59,13 +59,18 @@ def test_a_tool_of_the_server_that_the_page_answers_through_on_tool_call(
     open_tab: OpenTab, server: ServerProcess
 ) -> None:
     tab, other = open_tab("declared"), open_tab("declared")
+    other.resize(700, 600)
     tab.say("What is the window size?")
     for each in (tab, other):
-        each.tool("get_window_size").expect_output('"width": 1000')
-        expect(each.answer.get_by_test_id("text")).to_contain_text("width 1000, height 760.")
+        each.tool("get_window_size").expect_status("Done")
+        expect(each.answer.get_by_test_id("text")).to_contain_text("Here is the result. get_window_size: width")
         each.expect_idle()
+    # Both have answered, and one of them was the first.
     (call,) = calls_of(server, "assistant", "declared")
-    assert call["output"] == {"width": 1000, "height": 760}
+    assert call["output"] in [{"width": 1000, "height": 760}, {"width": 700, "height": 600}]
+    for each in (tab, other):
+        each.tool("get_window_size").expect_output(f'"width": {call["output"]["width"]}')
+    assert tab.texts() == other.texts()
 
 
 def test_a_call_that_no_page_saw_is_answered_by_the_next_one(open_tab: OpenTab, server: ServerProcess) -> None:
@@ -78,6 +83,18 @@ def test_a_call_that_no_page_saw_is_answered_by_the_next_one(open_tab: OpenTab, 
     late.tool("get_window_size").expect_output('"width": 1000')
     expect(late.answer.get_by_test_id("text")).to_contain_text("width 1000, height 760.")
     late.expect_idle()
+
+
+def test_a_tool_that_fails_in_the_browser_is_told_to_the_model(open_tab: OpenTab, server: ServerProcess) -> None:
+    tab = open_tab("failing")
+    tab.run_script("Object.defineProperty(window, 'innerWidth', { get() { throw new Error('No window here') } })")
+    tab.say("What is the window size?")
+    tab.tool("get_window_size").expect_status("Failed")
+    expect(tab.tool("get_window_size").part("tool-error")).to_contain_text("No window here")
+    expect(tab.answer.get_by_test_id("text")).to_have_text("get_window_size failed: No window here.")
+    tab.expect_idle()
+    (call,) = calls_of(server, "assistant", "failing")
+    assert (call["state"], call["errorText"]) == ("output-error", "No window here")
 
 
 def test_a_tool_that_needs_approval_runs_in_the_browser_once_it_has_it(

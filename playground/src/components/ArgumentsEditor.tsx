@@ -1,4 +1,5 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
+import { fitHeight } from "../lib/fitHeight";
 
 type Props = {
   value: string;
@@ -13,6 +14,7 @@ type Props = {
 export function ArgumentsEditor({ value, problemId, disabled, onChange, onCancel }: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => area.current?.focus(), []);
+  useLayoutEffect(() => fitHeight(area.current!));
   return (
     <div className="editor">
       <div className="editor-head">
@@ -28,7 +30,7 @@ export function ArgumentsEditor({ value, problemId, disabled, onChange, onCancel
         aria-invalid={problemId !== undefined}
         aria-describedby={problemId}
         data-testid="input-editor"
-        rows={Math.min(12, value.split("\n").length)}
+        rows={1}
         spellCheck={false}
         value={value}
         disabled={disabled}

@@ -1,4 +1,5 @@
 import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { fitHeight } from "../lib/fitHeight";
 import { Icon } from "./Icon";
 
 type Props = {
@@ -19,12 +20,7 @@ export function Composer({ busy, disabled, waiting, onSend, onStop }: Props) {
     // A phone would open its keyboard over the conversation.
     if (matchMedia("(pointer: fine)").matches) box.current?.focus();
   }, []);
-  useLayoutEffect(() => {
-    // As tall as its text; the style sheet sets the limit.
-    const area = box.current!;
-    area.style.height = "auto";
-    area.style.height = `${area.scrollHeight}px`;
-  });
+  useLayoutEffect(() => fitHeight(box.current!));
 
   const send = () => {
     if (!text.trim() || disabled) return;

@@ -30,7 +30,7 @@ export function ConversationView(props: Props) {
 function LoadedConversation({ place, agentClass, onConnection, onReconnect }: Props) {
   const conversation = useConversation(place);
   const { messages, connection, busy, running, waitsFor } = conversation;
-  const { box, content, atEnd, toEnd } = useStickToBottom();
+  const { box, content, atEnd, toEnd } = useStickToBottom(messages.length > 0);
 
   const reason = connection.state === "refused" ? connection.reason : "";
   useEffect(() => {
