@@ -256,6 +256,27 @@ async def test_a_second_message_after_a_clear_overlaps_the_first(serve: Serve) -
     assert said(await server.stored()) == ["N", "new."]
 
 
+async def test_what_a_clear_has_ended_is_superseded_by_nobody(serve: Serve) -> None:
+    gate, unwound = Gate(), Gate()
+
+    async def on_chat_response(self: Think, response: ChatResponse) -> None:
+        await unwound.passed()
+
+    model = slow(gate, "n.", "o.")
+    server = await serve(agent(model, message_concurrency="latest", on_chat_response=on_chat_response))
+    tab = await server.tab()
+    await ask_all(tab, "A", "B", "C")
+    await tab.clear()
+    await unwound.reached()
+    await tab.ask("N", "N")
+    await tab.ask("O", "O")
+    await tab.settle()
+    unwound.open()
+    assert (await tab.done("N"))["outcome"] == "completed"
+    assert (await tab.done("O"))["outcome"] == "completed"
+    assert said(await server.stored()) == ["N", "n.", "O", "o."]
+
+
 async def test_a_message_that_comes_while_the_application_looks_at_the_last_answer_overlaps_nothing(
     serve: Serve,
 ) -> None:
