@@ -1,4 +1,4 @@
-"""A quick client for OpenAI-compatible servers: the OpenAI SDK with our own reading of a streamed answer.
+"""Chat completions without the slow parts: pydantic-ai says what to post, we post it and read the answer ourselves.
 
-Everything here but ``sse`` needs the ``openai`` extra; import it inside functions. Imports nothing of perdure.
+Everything here but ``sse``, ``wire``, ``tokens`` and ``calls`` needs the ``openai`` extra; import it inside functions.
 """

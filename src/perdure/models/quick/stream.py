@@ -14,30 +14,47 @@ from typing import Any, Final, cast
 import anyio
 import httpx2
 import msgspec
-from openai import APIConnectionError, APIError, APITimeoutError, AsyncStream
-from openai.types.chat import ChatCompletionChunk
+from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, AsyncStream
+from openai.types.chat import ChatCompletion
 
+from perdure.models.quick.request import Posted
 from perdure.models.quick.sse import Event, EventDecoder
-from perdure.models.quick.wire import CallTracker, decode_chunk
+from perdure.models.quick.wire import WireChunk, decode_chunk
 
-__all__ = ["QuickStream"]
+__all__ = ["WireStream", "opened"]
 
 _DRAIN_SECONDS: Final = 0.1
 """How long the end of a body may take after ``[DONE]``; later the connection is closed instead of kept."""
 
 
-class QuickStream(AsyncStream[ChatCompletionChunk]):
+async def opened(client: AsyncOpenAI, posted: Posted) -> WireStream:
+    """Post a request. The SDK tries again what fails for a passing reason.
+
+    Raises:
+        openai.APIError: as the SDK.
+    """
+    content, options = posted
+    return await client.post(
+        "/chat/completions",
+        content=content,
+        options=options,
+        cast_to=ChatCompletion,
+        stream=True,
+        stream_cls=WireStream,
+    )
+
+
+class WireStream(AsyncStream[WireChunk]):
     """The chunks of one answer.
 
     An answer is complete when ``[DONE]`` came, or a finish reason. A body that ends before both raises
     ``APIConnectionError``: what was read is not the whole answer, and half a tool call must not run.
     """
 
-    def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
+    def __aiter__(self) -> AsyncIterator[WireChunk]:
         return self._iterator
 
-    async def __stream__(self) -> AsyncIterator[ChatCompletionChunk]:
-        calls = CallTracker()
+    async def __stream__(self) -> AsyncIterator[WireChunk]:
         finished = False
         try:
             async with aclosing(self._batches()) as batches:
@@ -46,14 +63,10 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
                         if event.data.startswith(b"[DONE]"):
                             await _drain(batches)
                             return
-                        if not event.data:
-                            continue
-                        chunk = self._read(event)
-                        for choice in chunk.choices or ():
-                            finished = finished or bool(choice.finish_reason)
-                            if choice.delta is not None and choice.delta.tool_calls:
-                                choice.delta.tool_calls = calls.settle(choice.delta.tool_calls)
-                        yield chunk
+                        if event.data:
+                            chunk = self._read(event)
+                            finished = finished or _finishes(chunk)
+                            yield chunk
             if not finished:
                 raise APIConnectionError(
                     message="The answer broke off: the server closed the stream before it was finished.",
@@ -75,19 +88,27 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
             raise APIConnectionError(message=message, request=self.response.request) from error
         yield decoder.finish()
 
-    def _read(self, event: Event) -> Any:
+    def _read(self, event: Event) -> WireChunk:
         if event.name == b"error":
             raise self._error(_json_or_text(event.data))
         try:
-            return decode_chunk(event.data)
+            chunk = decode_chunk(event.data)
         except msgspec.DecodeError:
-            value: Any = json.loads(event.data)
+            # Not JSON as msgspec reads it (half characters, NaN), or not a chunk.
+            chunk = self._read_leniently(json.loads(event.data))
+        if chunk.error:
+            raise self._error({"error": chunk.error})
+        return chunk
+
+    def _read_leniently(self, value: Any) -> WireChunk:
         if not isinstance(value, dict):
             raise self._error(value)
-        fields = cast("dict[str, Any]", value)
-        if fields.get("error"):
-            raise self._error(fields)
-        return ChatCompletionChunk.construct(None, **fields)
+        if error := cast("dict[str, Any]", value).get("error"):
+            return WireChunk(error=error)
+        try:
+            return msgspec.convert(value, WireChunk)
+        except msgspec.ValidationError as error:
+            raise self._error(f"The server sent what is no chunk of an answer: {error}") from error
 
     def _error(self, value: Any) -> APIError:
         """The error that the server put into the stream, as the SDK raises it."""
@@ -100,6 +121,10 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
         if not isinstance(text, str) or not text:
             text = "An error occurred during streaming"
         return APIError(text, self.response.request, body=cast("object", body))
+
+
+def _finishes(chunk: WireChunk) -> bool:
+    return any(choice.finish_reason for choice in chunk.choices or ())
 
 
 async def _drain(batches: AsyncIterator[list[Event]]) -> None:
