@@ -23,7 +23,7 @@ from perdure.models.pydantic_ai import PydanticAIModel
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Made", "compatible_model", "named_model"]
+__all__ = ["Made", "compatible_model", "named_model", "quickened"]
 
 Made = tuple[ChatModel, Callable[[], Awaitable[None]]]
 """A model, and what closes its connections."""
@@ -58,7 +58,7 @@ def named_model(name: str, *, quick: bool) -> Made:
         except ValueError:
             raise ConfigurationError(f"Unknown provider {provider_name!r} in {name!r}.{_suggestion(name)}") from None
         model = infer_model(name)
-        made = _quickened(model, name) if quick and provider_name in _QUICK_PROVIDERS else None
+        made = quickened(model, name) if quick and provider_name in _QUICK_PROVIDERS else None
     return made or PydanticAIModel(model, name=name), _closer(model.provider)
 
 
@@ -88,7 +88,7 @@ def compatible_model(name: str, base_url: str, api_key: str, *, quick: bool) -> 
         return QuickChatModel(model, recording, name=log_name), _closer(provider)
 
 
-def _quickened(model: Model[Any], name: str) -> ChatModel | None:
+def quickened(model: Model[Any], name: str) -> ChatModel | None:
     """The quick model for ``model``, with tool schemas sent as they are; None if there is none for its kind."""
     if "pydantic_ai.models.openai" not in sys.modules:
         return None

@@ -63,7 +63,7 @@ class Answer:
 
     def finish(self) -> list[Chunk]:
         """The chunks that are due when the model has stopped: ends, tool inputs, sources."""
-        cited = citations_in(self._annotations) if self._annotations and self._runs.whole else []
+        cited = citations_in(self._annotations) if self._annotations and self._runs.is_whole else []
         details = {"citations": [citation.model_dump(warnings=False) for citation in cited]}
         return [
             *self._runs.end({self._provider: {"details": details}} if cited else None),

@@ -30,8 +30,8 @@ class Runs:
 
     def __init__(self, manner: Manner) -> None:
         """Nothing was said yet."""
-        self.whole = True
-        """Whether its text is one run, and all that it wrote as text."""
+        self._plain = True
+        """Whether all that it wrote as text is shown as text."""
         self._manner = manner
         self._kind = ""
         """``text`` or ``reasoning`` while a run is open, which may not have said anything yet."""
@@ -48,18 +48,23 @@ class Runs:
         self._space = ""
         """White space that separates the text before such an interruption from the text after it."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its text is one run, and all that it wrote as text."""
+        return self._plain and self._texts == 1
+
     def text(self, text: str) -> list[Chunk]:
         """The chunks of a piece of text, which is not empty."""
         if self._tagged:
             return self._tagged_text(text)
         if text == self._manner.tags[0]:
-            self._tagged, self._broke_text, self.whole = True, False, False
+            self._tagged, self._broke_text, self._plain = True, False, False
             return self._open("reasoning", "content")
         if self._kind == "text":
             return self._said(self._restored(text))
         if self._manner.trims and text.isspace():
             self._space += text if self._broke_text else ""
-            self.whole = False
+            self._plain = False
             return []
         return [*self._open_text(), *self._said(self._restored(self._after_space(text)))]
 
@@ -105,7 +110,6 @@ class Runs:
         self._restorer = Restorer() if self._manner.restores else None
         self._texts += 1
         self._broke_text = False
-        self.whole = self.whole and self._texts == 1
         return chunks
 
     def _after_space(self, text: str) -> str:
