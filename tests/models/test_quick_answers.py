@@ -216,6 +216,19 @@ async def test_tokens_that_are_counted_from_the_beginning_count_once(server: Pro
     assert (quick[0][-1].usage == once) is cumulative
 
 
+@pytest.mark.parametrize("name", [name for name in STREAMS if name.startswith("sources")])
+async def test_what_a_provider_says_of_its_sources_is_kept_if_wanted(server: ProviderServer, name: str) -> None:
+    stock, quick = await read(server, Reply(sse(*STREAMS[name])), openai_include_raw_annotations=True)
+    assert quick == stock
+
+
+@pytest.mark.parametrize("setting", ["request_timeout", "first_event_timeout"])
+async def test_a_server_that_says_nothing_is_given_up_in_time(server: ProviderServer, setting: str) -> None:
+    stock, quick = await read(server, Reply(end="silence"), **{setting: 0.05})
+    assert quick == stock
+    assert "0.05" in str(quick[1])
+
+
 async def test_half_a_character_and_numbers_that_are_none_are_read(server: ProviderServer) -> None:
     body = b'data: {"choices":[{"delta":{"content":"\\ud83d"}}],"x":NaN}\n\n' + sse(STOP, DONE)
     stock, quick = await read(server, Reply(body))

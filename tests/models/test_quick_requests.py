@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from types import MappingProxyType
@@ -24,7 +25,10 @@ from perdure.errors import ModelRejected
 from perdure.models.contract import ChatModel, HistoryMessage, ModelRequest, ToolSpec
 from perdure.models.providers import quickened
 from perdure.models.pydantic_ai import PydanticAIModel
+from perdure.models.quick.client import talking_like
 from perdure.models.quick.model import QuickChatModel
+from perdure.models.quick.recording import Recorder
+from perdure.models.quick.request import RequestWriter
 from perdure.models.registry import openai_compatible
 from perdure.protocol import codec
 from tests.models.provider_server import Asked, ProviderServer, completion, named
@@ -88,6 +92,9 @@ HISTORIES: dict[str, list[HistoryMessage]] = {
     "reasoning in two fields": [HI, said("assistant", thought("a", "openai-compatible"), "x", STEP,
                                          thought("b", "openai-compatible", "reasoning"), tool("c1"), STEP, tool("c2"))],
     "reasoning between tags": [HI, said("assistant", thought("hm", "openai-compatible", "content"), "x")],
+    "reasoning between tags before a call": [
+        HI, said("assistant", HM, "x"), said("assistant", thought("so", "openai-compatible", "content"), tool("c1")),
+    ],
     "reasoning without words": [HI, said("assistant", thought("", "openai-compatible"), tool("c1"), STEP, tool("c2"))],
     "signatures of calls": [
         HI,
@@ -143,9 +150,18 @@ async def test_every_beginning_of_a_long_conversation(server: ProviderServer) ->
     await compare(server, both(server.url), *requests)
 
 
-async def test_a_conversation_that_is_longer_than_what_is_mapped_at_a_time(server: ProviderServer) -> None:
-    texts = [codec.encode_text(said("user" if n % 2 else "assistant", f"{n}").message) for n in range(307)]
-    await compare(server, both(server.url), ModelRequest("", [HistoryMessage(text) for text in texts]))
+async def test_a_long_conversation_does_not_keep_others_waiting(server: ProviderServer) -> None:
+    texts = [codec.encode_text(said("user" if n % 2 else "assistant", f"{n}").message) for n in range(1007)]
+    request = ModelRequest("", [HistoryMessage(text) for text in texts])
+    turns = 0
+    async with AsyncOpenAI(base_url=server.url, api_key="k") as client:
+        provider = OpenAIProvider(openai_client=talking_like(client, Recorder))
+        writing = asyncio.create_task(RequestWriter(OpenAIChatModel("m", provider=provider)).write(request))
+        while not writing.done():
+            turns += 1
+            await asyncio.sleep(0)
+    assert turns > 10
+    await compare(server, both(server.url), request)
 
 
 SETTINGS: list[dict[str, Any]] = [
@@ -226,6 +242,15 @@ async def test_deepseek_is_told_whether_it_reasoned(server: ProviderServer, kind
         conversation = of_provider(HISTORIES["reasoning of the same turn"], "deepseek")
         settings = {"thinking": thinking}
         requests = [ModelRequest("", history, [ADD], settings) for history in (HISTORIES["steps"], conversation)]
+        await compare(server, [PydanticAIModel(model), quickened(model, "quick")], *requests)
+
+
+@pytest.mark.parametrize("kind", ["deepseek", "moonshot"])
+async def test_a_message_whose_neighbours_are_others_than_before(server: ProviderServer, kind: str) -> None:
+    model = provided(server.url, kind)
+    first, *rest = of_provider([said("assistant", HM, "a"), HI, said("assistant", tool("c1")), HI], model.system)
+    async with model.client:
+        requests = [ModelRequest("", history, [ADD]) for history in ([HI, first, *rest], rest, [HI, first, *rest])]
         await compare(server, [PydanticAIModel(model), quickened(model, "quick")], *requests)
 
 
