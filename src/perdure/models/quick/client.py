@@ -1,18 +1,13 @@
-"""An ``AsyncOpenAI`` whose streamed Responses calls skip the SDK's check of the body.
-
-Everything else (connections, headers, retries, timeouts, error classes, the decoder) is the SDK's. Needs the ``openai``
-extra.
-"""
+"""Clients that talk like others, over the same connections. Needs the ``openai`` extra."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from openai import AsyncOpenAI, AsyncStream, omit
+from openai import AsyncOpenAI
 from openai.resources.responses import AsyncResponses
-from openai.types.responses import Response, ResponseStreamEvent
 
-from perdure.models.quick.body import Unwritable, encode, split
+from perdure.models.quick.responses import QuickResponses
 
 __all__ = ["QuickAsyncOpenAI", "talking_like"]
 
@@ -35,7 +30,10 @@ def talking_like(client: AsyncOpenAI, kind: type[C]) -> C:
 
 
 class QuickAsyncOpenAI(AsyncOpenAI):
-    """A drop-in ``AsyncOpenAI``: same arguments, same requests on the wire, same answers, same exceptions."""
+    """A drop-in ``AsyncOpenAI`` whose streamed Responses calls are quick.
+
+    Everything else (connections, headers, retries, timeouts, error classes) is the SDK's.
+    """
 
     @property
     def user_agent(self) -> str:
@@ -43,26 +41,4 @@ class QuickAsyncOpenAI(AsyncOpenAI):
 
     @property
     def responses(self) -> AsyncResponses:
-        return _QuickResponses(self)
-
-
-class _QuickResponses(AsyncResponses):
-    async def create(  # pyright: ignore[reportIncompatibleMethodOverride]  # the overloads of the SDK, in one
-        self, *, stream: Any = omit, **params: Any
-    ) -> Any:
-        by_sdk: Any = super().create
-        if stream is not True:
-            return await by_sdk(stream=stream, **params)
-        body, options = split(params)
-        try:
-            content = encode(body)
-        except Unwritable:
-            return await by_sdk(stream=stream, **params)
-        return await self._post(
-            "/responses",
-            content=content,
-            options=options,
-            cast_to=Response,
-            stream=True,
-            stream_cls=AsyncStream[ResponseStreamEvent],
-        )
+        return QuickResponses(self)

@@ -21,10 +21,10 @@ from perdure.models.contract import ChatModel, Finish, ModelEvent, ModelRequest,
 from perdure.models.pydantic_ai import PydanticAIModel
 from perdure.models.quick.answer import Answer
 from perdure.models.quick.body import Unwritable
+from perdure.models.quick.completion import opened
 from perdure.models.quick.recording import explained
 from perdure.models.quick.request import Posted, RequestWriter
 from perdure.models.quick.runs import Manner
-from perdure.models.quick.stream import opened
 from perdure.models.quick.tokens_used import tokens_used
 
 __all__ = ["QuickChatModel"]

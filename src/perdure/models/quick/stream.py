@@ -1,65 +1,58 @@
-"""Reads the answer of one streamed chat completion: bytes to events to chunks.
+"""Reads the body of a streamed answer: bytes to events to what they mean.
 
-Owns when an answer counts as complete. Needs the ``openai`` extra.
+Owns when an answer counts as broken off, and that others get their turn. Needs the ``openai`` extra.
 """
 
 from __future__ import annotations
 
-import json
 import ssl
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
 import httpx2
-import msgspec
 from anyio.lowlevel import checkpoint
-from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, AsyncStream
-from openai.types.chat import ChatCompletion
+from openai import APIConnectionError, APIError, APITimeoutError
 
-from perdure.models.quick.request import Posted
 from perdure.models.quick.sse import Event, EventDecoder
-from perdure.models.quick.wire import WireChunk, decode_chunk
 
-__all__ = ["WireStream", "opened"]
+__all__ = ["EventReader"]
+
+T = TypeVar("T")
 
 _BREATH: Final = 32
-"""After so many chunks others get their turn: what a server sends in one go would be read in one go."""
+"""After so many events others get their turn: what a server sends in one go would be read in one go."""
 
 _DRAIN_SECONDS: Final = 0.1
 """How long the end of a body may take after ``[DONE]``; later the connection is closed instead of kept."""
 
 
-async def opened(client: AsyncOpenAI, posted: Posted) -> WireStream:
-    """Post a request. The SDK tries again what fails for a passing reason.
+class EventReader(Generic[T]):
+    """How an ``AsyncStream`` reads: what the events of one answer mean. Mixed in before it, as the SDK wants to see its
+    own class among the bases.
 
-    Raises:
-        openai.APIError: as the SDK.
-    """
-    content, options = posted
-    return await client.post(
-        "/chat/completions",
-        content=content,
-        options=options,
-        cast_to=ChatCompletion,
-        stream=True,
-        stream_cls=WireStream,
-    )
-
-
-class WireStream(AsyncStream[WireChunk]):
-    """The chunks of one answer.
-
-    An answer is complete when ``[DONE]`` came, or a finish reason. A body that ends before both raises
-    ``APIConnectionError``: what was read is not the whole answer, and half a tool call must not run.
+    Raises ``APIConnectionError`` for a body that ends before ``[DONE]`` came, or what completes the answer: what was
+    read is not the whole answer, and half a tool call must not run.
     """
 
-    def __aiter__(self) -> AsyncIterator[WireChunk]:
+    response: httpx2.Response
+    _iterator: AsyncIterator[T]
+
+    @abstractmethod
+    def _read(self, event: Event) -> T:
+        """What an event means. ``APIError`` for one that is an error, ``ValueError`` for one that is not JSON."""
+
+    @abstractmethod
+    def _completes(self, value: T) -> bool:
+        """Whether the answer may end after ``value``."""
+
+    def __aiter__(self) -> AsyncIterator[T]:
         return self._iterator
 
-    async def __stream__(self) -> AsyncIterator[WireChunk]:
-        finished = False
+    async def __stream__(self) -> AsyncIterator[T]:
+        complete = False
         count = 0
         try:
             async with aclosing(self._batches()) as batches:
@@ -69,13 +62,13 @@ class WireStream(AsyncStream[WireChunk]):
                             await _drain(batches)
                             return
                         if event.data:
-                            chunk = self._read(event)
-                            finished = finished or _finishes(chunk)
-                            yield chunk
+                            value = self._read(event)
+                            complete = complete or self._completes(value)
+                            yield value
                             count += 1
                             if not count % _BREATH:
                                 await checkpoint()
-            if not finished:
+            if not complete:
                 raise APIConnectionError(
                     message="The answer broke off: the server closed the stream before it was finished.",
                     request=self.response.request,
@@ -84,7 +77,7 @@ class WireStream(AsyncStream[WireChunk]):
             await self.response.aclose()
 
     async def _batches(self) -> AsyncGenerator[list[Event]]:
-        """The events of each read, one list a read: one step of this generator for many chunks."""
+        """The events of each read, one list a read: one step of this generator for many events."""
         decoder = EventDecoder()
         try:
             async for piece in self.response.aiter_bytes():
@@ -95,28 +88,6 @@ class WireStream(AsyncStream[WireChunk]):
             message = f"The answer broke off: {str(error) or type(error).__name__}"
             raise APIConnectionError(message=message, request=self.response.request) from error
         yield decoder.finish()
-
-    def _read(self, event: Event) -> WireChunk:
-        if event.name == b"error":
-            raise self._error(_json_or_text(event.data))
-        try:
-            chunk = decode_chunk(event.data)
-        except msgspec.DecodeError:
-            # Not JSON as msgspec reads it (half characters, NaN), or not a chunk.
-            chunk = self._read_leniently(json.loads(event.data))
-        if chunk.error:
-            raise self._error({"error": chunk.error})
-        return chunk
-
-    def _read_leniently(self, value: Any) -> WireChunk:
-        if not isinstance(value, dict):
-            raise self._error(value)
-        if error := cast("dict[str, Any]", value).get("error"):
-            return WireChunk(error=error)
-        try:
-            return msgspec.convert(value, WireChunk)
-        except msgspec.ValidationError as error:
-            raise self._error(f"The server sent what is no chunk of an answer: {error}") from error
 
     def _error(self, value: Any) -> APIError:
         """The error that the server put into the stream, as the SDK raises it."""
@@ -131,13 +102,6 @@ class WireStream(AsyncStream[WireChunk]):
         return APIError(text, self.response.request, body=cast("object", body))
 
 
-def _finishes(chunk: WireChunk) -> bool:
-    for choice in chunk.choices or ():  # noqa: SIM110  # once for each chunk, and any() costs three times as much
-        if choice.finish_reason:
-            return True
-    return False
-
-
 async def _drain(batches: AsyncIterator[list[Event]]) -> None:
     """Read what follows ``[DONE]``, so that the connection can be used again."""
     with anyio.move_on_after(_DRAIN_SECONDS):
@@ -146,10 +110,3 @@ async def _drain(batches: AsyncIterator[list[Event]]) -> None:
                 pass
         except APIConnectionError:
             return  # the answer is complete; a connection that breaks now is only not used again
-
-
-def _json_or_text(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError:
-        return data.decode(errors="replace")
