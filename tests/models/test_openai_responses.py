@@ -107,7 +107,7 @@ STREAMS: dict[str, list[Any]] = {
     "an end that other servers send": [CREATED, WORDS, PLAIN, COMPLETED, "[DONE]"],
     "an error": [CREATED, SORRY],
     "an error of a gateway": [CREATED, {"error": {"message": "gone", "code": 503}}],
-    "a failure": [CREATED, typed("failed", response=response("failed", error={"code": "server_error", "message": "x"}))],
+    "a failure": [CREATED, typed("failed", response=response("failed", error={"code": "odd", "message": "x"}))],
     "not JSON": [CREATED, "{oops"],
 }  # fmt: skip
 
