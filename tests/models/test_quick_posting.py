@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from openai import AsyncOpenAI
@@ -128,6 +129,17 @@ async def test_a_server_that_falls_silent_is_given_up(server: ProviderServer, mo
     server.script(Reply(sse(delta("a")), end="silence"))
     with pytest.raises(ModelUnreachable, match="timed out"):
         await events_of(model, asking(settings={"timeout": 0.05}))
+    await server.client_left.wait()
+
+
+@pytest.mark.parametrize("settings", [{}, {"request_timeout": 60}])
+async def test_closing_the_generator_ends_the_request(
+    server: ProviderServer, model: ChatModel, settings: dict[str, Any]
+) -> None:
+    server.script(Reply(sse(delta("a")), end="silence"))
+    stream: Any = model.stream(asking(settings=settings))
+    await anext(stream)
+    await stream.aclose()
     await server.client_left.wait()
 
 

@@ -52,6 +52,8 @@ class Job:
     new_id: Callable[[], str]
     """Makes ids for tool calls that come without one of their own."""
     max_steps: int
+    approved: Sequence[Call] = ()
+    """Calls that a person approved: they run first."""
     added_tools: frozenset[str] = frozenset()
     """Tools of this turn that no list of active tools takes away."""
     send_reasoning: bool = True

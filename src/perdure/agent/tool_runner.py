@@ -44,6 +44,10 @@ class Request:
     tool: Tool
     call: Call
     context: ToolContext
+    approved: bool = False
+    """Whether a person approved it: no other arguments will do."""
+    final: bool = False
+    """Whether its arguments were looked at by whoever decides on approval: they are not repaired any more."""
 
 
 async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
@@ -109,6 +113,11 @@ async def _decide(request: Request, progress: Callable[[Any], None]) -> Any:
             return json_ready(output, call.tool)
         case ToolCallDecision("allow", value) if isinstance(value, Mapping):
             changed = dict(cast("Mapping[str, Any]", value))
+            if request.approved and changed != call.input:
+                raise ToolError(
+                    f'before_tool_call() gave other arguments for the tool "{call.tool}" than the ones that were '
+                    "approved. It did not run."
+                )
             return await _execute(replace(request, call=Call(call.id, call.tool, changed)), progress)
         case None | ToolCallDecision("allow", None):
             return await _execute(request, progress)
@@ -123,6 +132,8 @@ async def _execute(request: Request, progress: Callable[[Any], None]) -> Any:
     try:
         return await request.tool.run(request.call.input, request.context, progress)
     except InvalidToolInput as error:
+        if request.approved or request.final:
+            raise
         repaired = await request.job.repair(request.call, str(error))
         if repaired is None or repaired.tool != request.call.tool:
             raise

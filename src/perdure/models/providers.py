@@ -17,7 +17,6 @@ from pydantic_ai.models import Model, OpenAIChatCompatibleProvider, infer_model,
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from perdure.errors import ConfigurationError, MissingExtra
-from perdure.models.contract import ChatModel
 from perdure.models.pydantic_ai import PydanticAIModel
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Made", "compatible_model", "named_model", "quickened"]
 
-Made = tuple[ChatModel, Callable[[], Awaitable[None]]]
+Made = tuple[PydanticAIModel, Callable[[], Awaitable[None]]]
 """A model, and what closes its connections."""
 
 M = TypeVar("M", bound=Model[Any])
@@ -88,7 +87,7 @@ def compatible_model(name: str, base_url: str, api_key: str, *, quick: bool) -> 
         return QuickChatModel(model, recording, name=log_name), _closer(provider)
 
 
-def quickened(model: Model[Any], name: str) -> ChatModel | None:
+def quickened(model: Model[Any], name: str) -> PydanticAIModel | None:
     """The quick model for ``model``, with tool schemas sent as they are; None if there is none for its kind."""
     if "pydantic_ai.models.openai" not in sys.modules:
         return None

@@ -38,7 +38,12 @@ class PydanticAIModel(ChatModel):
         self.model = model
         self.name = name or f"{model.system}:{model.model_name}"
         self._new_id = new_id or new_call_id
+        self._reopen: Callable[[], Model[Any]] | None = None
         self._converter = converter_for(model)
+
+    def closed(self, reopen: Callable[[], Model[Any]]) -> None:
+        """The connections are closed: the next request is made with the model that ``reopen`` gives."""
+        self._reopen = reopen
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """See :meth:`ChatModel.stream`.
@@ -46,6 +51,7 @@ class PydanticAIModel(ChatModel):
         An answer that ends without a finish reason counts as broken off (:class:`ModelUnreachable`) where the adapter
         shows the lack of one. Tool inputs become final when the step ends.
         """
+        self._open()
         mapper = ChunkMapper(taken_in(request.history), self._new_id)
         messages = model_messages(request.history, self._converter)
         async with AsyncExitStack() as stack:
@@ -69,6 +75,11 @@ class PydanticAIModel(ChatModel):
             yield chunk
         reason = reason_of(answer.finish_reason, details.get("finish_reason"), called=mapper.called)
         yield Finish(reason, usage_of(answer.usage))
+
+    def _open(self) -> None:
+        """See to it that the model has connections."""
+        if self._reopen is not None:
+            self.model, self._reopen = self._reopen(), None
 
     def _check_complete(self, answer: ModelResponse, raw_reason: object) -> None:
         # Models without a provider are made up in the process (tests); those need not say why they stop.

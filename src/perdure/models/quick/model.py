@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and servers that speak them, as a :class:`~perdure.models.contract.ChatModel`.
+"""Models behind OpenAI's chat completions, and behind servers that speak them.
 
 pydantic-ai says what is posted and explains errors, the SDK posts it, and what comes back is read here: no object of
 either is made for a chunk. Needs the ``openai`` extra.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack
+from contextlib import aclosing
+from typing import cast
 
 from openai import APIError, AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 from perdure.errors import ModelUnreachable
-from perdure.models.bridge.endings import new_call_id, taken_in
+from perdure.models.bridge.endings import taken_in
 from perdure.models.bridge.errors import provider_errors, refused_requests
-from perdure.models.contract import ChatModel, Finish, ModelEvent, ModelRequest, Usage
+from perdure.models.contract import Finish, ModelEvent, ModelRequest, Usage
 from perdure.models.pydantic_ai import PydanticAIModel
 from perdure.models.quick.answer import Answer
 from perdure.models.quick.body import Unwritable
@@ -36,12 +37,11 @@ _READ_FIELDS = ("reasoning", "reasoning_content")
 """Where reasoning is looked for."""
 
 
-class QuickChatModel(ChatModel):
-    """A model behind an API of chat completions.
+class QuickChatModel(PydanticAIModel):
+    """A model behind an API of chat completions. What it does not know, it has pydantic-ai do.
 
     Args:
-        model: the model as pydantic-ai would ask it, with the SDK's plain client. It answers what is not known here.
-            Whoever made it closes it.
+        model: the model as pydantic-ai asks it, with the SDK's plain client. Whoever made it closes it.
         recording: the same model with a client that is a :class:`~perdure.models.quick.recording.Recorder`.
         name: for logs.
         new_id: makes ids for tool calls that come without one or with one that is taken, and for sources.
@@ -55,11 +55,7 @@ class QuickChatModel(ChatModel):
         name: str,
         new_id: Callable[[], str] | None = None,
     ) -> None:
-        self.model = model
-        self.name = name
-        self._client = model.client
-        self._new_id = new_id or new_call_id
-        self._by_pydantic_ai = PydanticAIModel(model, name=name, new_id=new_id)
+        super().__init__(model, name=name, new_id=new_id)
         self._recording = recording
         self._writer = RequestWriter(recording)
         self._manner = _manner_of(model)
@@ -78,19 +74,21 @@ class QuickChatModel(ChatModel):
         """
         posted = await self._written(request)
         if posted is None:
-            async for event in self._by_pydantic_ai.stream(request):
-                yield event
+            async with aclosing(super().stream(request)) as events:
+                async for event in events:
+                    yield event
             return
+        self._open()
+        client = cast("OpenAIChatModel", self.model).client
         answer = Answer(self._manner, taken_in(request.history), self._new_id)
-        async with AsyncExitStack() as stack:
-            try:
-                stream = await stack.enter_async_context(await opened(self._client, posted))
-                async for received in stream:
-                    for chunk in answer.take(received):
+        try:
+            async with await opened(client, posted) as stream, aclosing(aiter(stream)) as received:
+                async for one in received:
+                    for chunk in answer.take(one):
                         yield chunk
-            except (APIError, json.JSONDecodeError, UnicodeDecodeError) as error:
-                with provider_errors(self.name):
-                    raise await explained(self._recording, error)  # noqa: B904  # it has a cause of its own
+        except (APIError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            with provider_errors(self.name):
+                raise await explained(self._recording, error)  # noqa: B904  # it has a cause of its own
         if not answer.begun:
             raise ModelUnreachable(f"{self.name}: The answer holds nothing.")
         for chunk in answer.finish():
@@ -111,9 +109,9 @@ class QuickChatModel(ChatModel):
         return tokens_used(
             answer.usages,
             cumulative=bool(request.settings.get("openai_continuous_usage_stats")),
-            model=answer.model or self.model.model_name,
-            provider=self.model.system,
-            provider_url=self.model.base_url,
+            model=answer.model or self._recording.model_name,
+            provider=self._recording.system,
+            provider_url=self._recording.base_url,
         )
 
 

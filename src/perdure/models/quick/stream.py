@@ -48,10 +48,10 @@ class EventReader(Generic[T]):
     def _completes(self, value: T) -> bool:
         """Whether the answer may end after ``value``."""
 
-    def __aiter__(self) -> AsyncIterator[T]:
-        return self._iterator
+    def __aiter__(self) -> AsyncGenerator[T]:
+        return cast("AsyncGenerator[T]", self._iterator)
 
-    async def __stream__(self) -> AsyncIterator[T]:
+    async def __stream__(self) -> AsyncGenerator[T]:
         complete = False
         count = 0
         try:
