@@ -191,7 +191,7 @@ class Answering:
         self._turns.store(operations)
         show()
         if text is not None:
-            self._services.send(self._room.handshake.everyone, frames.message_updated(text))
+            self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
 
     # ── what must be in memory ──────────────────────────────────────
 

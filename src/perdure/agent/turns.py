@@ -163,6 +163,12 @@ class Turns:
         if self._queue.active is not None:
             self._start(self._open[self._queue.active])
 
+    def audience(self, message: str) -> Sequence[PeerId]:
+        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
+        brings the change, and would be put on top of a message that has what is replayed already."""
+        streams = self.streaming and self.active is not None and self.active.builder.id == message
+        return self._handshake.listeners if streams else self._handshake.everyone
+
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
         return request in self._open
