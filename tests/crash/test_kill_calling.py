@@ -1,4 +1,4 @@
-"""The server ends while the caller of ``chat()`` runs a client tool: nobody is waited for then."""
+"""The server ends while the caller of ``chat()`` runs a client tool: nobody is waited for."""
 
 from pathlib import Path
 
