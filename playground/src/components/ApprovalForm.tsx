@@ -13,6 +13,9 @@ const PROBLEMS = {
   lost: "The connection was lost before the server answered.",
 };
 
+/** What a person must see, even if it is added below the edge of the window. */
+const intoView = (element: HTMLElement | null) => element?.scrollIntoView({ block: "nearest" });
+
 /** Asks whether a call may run: its arguments, which can be changed, and a yes or a no with or without a reason. */
 export function ApprovalForm({ part, onAnswered }: Props) {
   const { decide } = useAnswers();
@@ -98,7 +101,7 @@ export function ApprovalForm({ part, onAnswered }: Props) {
       </div>
       {sent && <output className="note">Sending…</output>}
       {problem && (
-        <p id={problemId} className="note bad" role="alert" data-testid="problem">
+        <p ref={intoView} id={problemId} className="note bad" role="alert" data-testid="problem">
           {problem}
         </p>
       )}
