@@ -1,4 +1,4 @@
-"""Puts an answer into the message that holds the call, be it stored or in the making."""
+"""Puts an answer into the message that holds the call, be it stored or in the making; gives such a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perdure.protocol import codec
 from perdure.protocol.messages import Part
 from perdure.storage.contract import Operation
 
-__all__ = ["amend"]
+__all__ = ["amend", "text_of"]
 
 
 def amend(
@@ -53,3 +53,12 @@ def amend(
             operations += room.transcript.update(stored)
             text = room.transcript.known[interaction.message].text
     return text
+
+
+def text_of(room: Room, turns: Turns, message: str) -> str | None:
+    """A message as JSON text, as it is now; ``None`` when it is not in memory."""
+    turn = turns.active
+    if turns.answer is not None and turn is not None and turn.builder.id == message:
+        return codec.encode_text(turn.builder.message())
+    node = room.transcript.known.get(message)
+    return None if node is None else node.text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from perdure.agent.amending import amend
+from perdure.agent.amending import amend, text_of
 from perdure.agent.hooks import sources
 from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
@@ -69,10 +69,11 @@ class Answering:
             await self._check(interaction, edited)
         except (ToolError, BadRequest) as error:
             logger.warning("Refused the edited input of the tool call %s: %s", interaction.call, error)
-            node = self._room.transcript.known.get(interaction.message)
-            if node is not None and node.text is not None:
+            await self._load(interaction)
+            text = text_of(self._room, self._turns, interaction.message)
+            if text is not None:
                 # The page has shown its decision already.
-                self._services.send((peer,), frames.message_updated(node.text))
+                self._services.send((peer,), frames.message_updated(text))
             return
         await self._load(interaction)
         decide(edited=edited)
