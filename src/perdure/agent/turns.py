@@ -144,14 +144,17 @@ class Turns:
         """Whether a turn waits that will run."""
         return any(not self._submits.is_superseded(self._open[request]) for request in self._queue.waiting)
 
-    def go_on(self, group: str, message: str, operations: Sequence[Operation]) -> None:
-        """Go on with the conversation: all calls of the turn ``group`` in ``message`` are answered. Stored with
-        ``operations`` in one write."""
-        self._admit(going_on(self._room, self._generation, group, message), _NOTHING_NEW, operations)
+    def store(self, operations: Sequence[Operation]) -> None:
+        """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        for group in self._interactions.ready:
+            if not self.is_overtaken(group):
+                self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
+                return
+        self._services.write(operations)
 
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
-        """The same when the agent wakes up and finds that it has not been done, or was cut off. :meth:`begin` starts
-        it."""
+        """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
+        been done, or was cut off. :meth:`begin` starts it."""
         turn = going_on(self._room, self._generation, group, message, attempts)
         self._admit(turn, _NOTHING_NEW, operations, begin=False)
 
@@ -159,6 +162,12 @@ class Turns:
         """The agent is awake: start the turn that it woke up with."""
         if self._queue.active is not None:
             self._start(self._open[self._queue.active])
+
+    def audience(self, message: str) -> Sequence[PeerId]:
+        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
+        brings the change, and would be put on top of a message that has what is replayed already."""
+        streams = self.streaming and self.active is not None and self.active.builder.id == message
+        return self._handshake.listeners if streams else self._handshake.everyone
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
@@ -216,7 +225,7 @@ class Turns:
             self._withdrawn += turn.own_messages
             given_up = give_up_calls(self._room, turn)
             closing = CloseTurn(turn.id, "aborted", None, self._services.now_ms())
-            self._services.write([*given_up.operations, closing])
+            self.store([*given_up.operations, closing])
             given_up.tell()
             self._end(turn, Ending("aborted"))
             self._report(turn, Ending("aborted"))
@@ -317,7 +326,7 @@ class Turns:
             operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
             if ending.error is not None:
                 self.failure = Failure(answer.stream, turn.builder.id, ending.error, turn.origin_ids)
-            following = self._following(turn)
+            following = self._following()
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
@@ -331,12 +340,13 @@ class Turns:
         for frame in self._room.updated(turn.builder.id) if turn.builder.amended else []:
             self._services.send(self._handshake.everyone, frame)
 
-    def _following(self, turn: Turn) -> Turn | None:
-        """The turn that goes on at once, as all calls of this one were answered while it ran."""
-        self._interactions.close(turn.id)
-        if not self._interactions.is_ready(turn.id) or self._is_awaited:
+    def _following(self) -> Turn | None:
+        """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
+        earlier one, if this one was stopped before it had overtaken them."""
+        group = next(iter(self._interactions.ready), None)
+        if group is None or self._is_awaited:
             return None
-        following = going_on(self._room, self._generation, turn.id, turn.builder.id)
+        following = going_on(self._room, self._generation, group)
         self._queue.admit(following.id)
         self._open[following.id] = following
         self._handshake.admitted(following.id)
