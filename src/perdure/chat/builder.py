@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
+from perdure.chat.repair import normalise_inputs
 from perdure.protocol import codec
 from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
 
@@ -181,6 +182,7 @@ class MessageBuilder:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
         if not is_settled(part):
             part.update(state="output-error", input=chunk.get("input"), errorText=chunk["errorText"])
+            part.update(normalise_inputs(part) or ())
             _tool_extras(chunk, part)
 
     def _output_available(self, chunk: Chunk) -> None:

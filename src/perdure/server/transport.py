@@ -1,17 +1,18 @@
 """The WebSocket protocol class that ``perdure serve`` gives to uvicorn.
 
 It encodes a frame once for all sockets that it goes to, and writes what came together in one piece, without a task for
-each. And it cuts clients that take nothing any more: uvicorn's own class waits until everything it has written was
+each. It closes quietly on text that is none. And it cuts clients that take nothing any more: uvicorn's own class waits until everything it has written was
 taken, so a client that is there and does not read would hold its socket, and what is buffered for it, for as long as it
 likes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame, Opcode
+from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import State
 
 from perdure.server.connection import TRANSPORT
@@ -68,6 +69,15 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def _is_open(self) -> bool:
         return self.conn.state is State.OPEN and not self.disconnected
 
+    def send_receive_event_to_app(self) -> None:
+        """A message is whole. uvicorn would log text that is none as an error of its own, with a traceback."""
+        if self.curr_msg_data_type == "text" and not self.close_sent and not _is_text(self.frames):
+            self.frames = []
+            self.conn.send_close(CloseCode.INVALID_DATA, "The frame is no valid UTF-8.")
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
+
     def cut(self) -> None:
         """End the connection now, whatever the client has not taken."""
         if not self.disconnected:
@@ -87,3 +97,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def _cut_soon(self, seconds: float) -> None:
         if not self.disconnected:
             self.loop.call_later(seconds, self.cut)
+
+
+def _is_text(pieces: Sequence[bytes]) -> bool:
+    try:
+        b"".join(pieces).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from perdure.models.contract import ModelRequest
 from perdure.protocol.messages import SETTLED, Part, UIMessage, is_tool_part, tool_name
@@ -62,5 +61,17 @@ def _end_errors(messages: list[UIMessage]) -> list[str]:
         return ["there are no messages"]
     if messages[-1].get("role") != "assistant":
         return []
-    parts: list[dict[str, Any]] = [part for part in messages[-1].get("parts", []) if part.get("type") != "step-start"]
-    return [] if parts and is_tool_part(parts[-1]) else ["the request ends in an assistant item"]
+    # The results of a step follow all that the model said in it, also what it said after its calls.
+    called = any(is_tool_part(part) and not part.get("providerExecuted") for part in _last_step(messages[-1]))
+    return [] if called else ["the request ends in an assistant item"]
+
+
+def _last_step(message: UIMessage) -> list[Part]:
+    """The parts of the last step that has some."""
+    steps: list[list[Part]] = [[]]
+    for part in message.get("parts", []):
+        if part.get("type") == "step-start":
+            steps.append([])
+        else:
+            steps[-1].append(part)
+    return next((step for step in reversed(steps) if step), [])

@@ -1,0 +1,201 @@
+"""Carries out what a plan says: several tabs of one conversation at a server that may restart."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+from tests.faults.fuzz import plans
+from tests.faults.fuzz.plans import Move, Plan
+from tests.faults.fuzz.world import World
+from tests.support import Frame, Serving, Tab, chat_request, user_message
+
+__all__ = ["Client", "Player"]
+
+
+class Client:
+    """A tab, and what is to be known of it in the end."""
+
+    def __init__(self, tab: Tab, place: str) -> None:
+        self.tab = tab
+        self.place = place
+        self.asked: list[str] = []
+        """Requests that must be answered."""
+        self.acked: Counter[str] = Counter()
+        self.is_page = True
+        """Whether it has done nothing that the page does not do."""
+        self.left = False
+        """Whether it has gone by itself."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.tab.closed is None and not self.left
+
+    def messages(self) -> list[Frame]:
+        """The conversation as the page shows it."""
+        for frame in reversed(self.tab.frames):
+            if frame.get("type") == "cf_agent_chat_messages":
+                return frame["messages"]
+            if frame.get("type") == "cf_agent_chat_clear":
+                return []
+        return []
+
+
+class Player:
+    """Plays one plan."""
+
+    def __init__(
+        self,
+        name: str,
+        world: World,
+        server: Callable[[], Serving],
+        rest: Callable[[], Coroutine[Any, Any, None]],
+        restart: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self.root = f"/agents/fuzz/{name}"
+        self.clients: list[Client] = []
+        """All that ever were."""
+        self.sent: Counter[str] = Counter()
+        """How often each request was sent, by anybody."""
+        self._world = world
+        self._server = server
+        self._rest = rest
+        self._restart = restart
+        self._slots: list[Client | None] = [None] * plans.TABS
+        self._requests: list[Frame] = []
+        self._repeated: set[str] = set()
+
+    async def play(self, plan: Plan) -> None:
+        """All moves, one after the other. Nothing is waited for that the plan does not wait for."""
+        for move in plan.moves:
+            with contextlib.suppress(ConnectionClosed):
+                await self._make(move)
+
+    @property
+    def open_clients(self) -> list[Client]:
+        """Those whose connection is open."""
+        return [client for client in self.clients if client.is_open]
+
+    def is_unique(self, request: str) -> bool:
+        """Whether a request was sent once only."""
+        return request not in self._repeated
+
+    async def leave(self) -> None:
+        """Close all tabs."""
+        for client in self.clients:
+            client.left = True
+            await client.tab.close()
+
+    async def open(self, place: str, query: str = "") -> Client | None:
+        """A new tab; ``None`` when it is not even let in to be told that it is not let in."""
+        try:
+            tab = await self._server().connect(f"{self.root}{place}{query}")
+        except (WebSocketException, OSError, EOFError):
+            return None
+        client = Client(tab, place)
+        self.clients.append(client)
+        return client
+
+    # ── moves ───────────────────────────────────────────────────────
+
+    async def _make(self, move: Move) -> None:
+        match move:
+            case plans.Open(tab=slot, place=place, query=query):
+                if (before := self._slots[slot]) is not None:
+                    before.left = True
+                    await before.tab.close()
+                self._slots[slot] = await self.open(place, query)
+            case plans.LetGo():
+                self._world.let_go()
+            case plans.Rest():
+                await self._rest()
+            case plans.Restart():
+                for client in self.clients:
+                    client.left = True
+                await self._restart()
+            case plans.Fetch(method=method, place=place):
+                await self._fetch(method, place)
+            case _:
+                client = self._slots[move.tab]
+                if client is not None and client.is_open:
+                    await self._make_at(client, move)
+
+    async def _make_at(self, client: Client, move: Move) -> None:
+        tab = client.tab
+        match move:
+            case plans.Close(rudely=rudely):
+                client.left = True
+                tab.drop() if rudely else await tab.close()
+            case plans.Send(frames=frames):
+                client.is_page = False
+                for frame in frames:
+                    self._note(frame)
+                    await tab.send(frame)
+            case plans.Ask(posts_all=posts_all, regenerates=regenerates):
+                await self._ask(client, posts_all=posts_all, regenerates=regenerates)
+            case plans.Repeat(number=number) if self._requests:
+                request = self._requests[number % len(self._requests)]
+                self.sent[request["id"]] += 1
+                self._repeated.add(request["id"])
+                await tab.send(request)
+            case plans.Stop(number=number):
+                await tab.cancel(f"q{max(len(self._requests) - 1 - number, 0)}")
+            case plans.Clear():
+                await tab.clear()
+            case plans.Take():
+                await self._take(client)
+            case plans.Settle():
+                await self._settle(client)
+            case plans.Wire(data=data):
+                client.left = True
+                tab.write(data)
+            case _:
+                pass
+
+    def _note(self, frame: str | bytes) -> None:
+        """Whatever looks like a request may be one."""
+        text = frame if isinstance(frame, str) else frame.decode(errors="replace")
+        for request in ("r0", "r1", "r2", "r3"):
+            self.sent[request] += text.count(f'"{request}"')
+
+    async def _ask(self, client: Client, *, posts_all: bool, regenerates: bool) -> None:
+        request = f"q{len(self._requests)}"
+        before = client.messages() if posts_all else []
+        if regenerates and before:
+            posted, trigger = [m for m in before if m["role"] == "user"][-1:] or before, "regenerate-message"
+        else:
+            posted, trigger = [*before, user_message(f"Question {request}", f"{request}-{client.place}")], None
+        body = {"messages": posted, **({} if trigger is None else {"trigger": trigger})}
+        frame = chat_request(request, json.dumps(body))
+        self._requests.append(frame)
+        self.sent[request] += 1
+        client.asked.append(request)
+        await client.tab.send(frame)
+
+    async def _take(self, client: Client) -> None:
+        """As the page does: once for each stream and socket."""
+        for frame in list(client.tab.frames):
+            if frame.get("type") == "cf_agent_stream_resuming" and not client.acked[frame["id"]]:
+                client.acked[frame["id"]] += 1
+                await client.tab.ack(frame["id"])
+
+    async def _settle(self, client: Client) -> None:
+        try:
+            await client.tab.settle()
+        except AssertionError:
+            if client.tab.closed is None:
+                raise
+
+    async def _fetch(self, method: str, place: str) -> None:
+        response = await self._server().raw(_head(method, f"{self.root}{place}"))
+        assert response.startswith(b"HTTP/1.1 "), response
+        assert not response.startswith(b"HTTP/1.1 500"), response
+
+
+def _head(method: str, target: str) -> bytes:
+    return f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode()

@@ -1,0 +1,206 @@
+"""A server under attack: plays plans against it, and looks whether all is well afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import logging
+import sys
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from perdure import Limits
+from perdure.host.engine import Engine
+from perdure.testing import FakeClock, strict_provider_errors
+from tests.faults.fuzz.checks import check_client, check_messages
+from tests.faults.fuzz.plans import Plan
+from tests.faults.fuzz.player import Client, Player
+from tests.faults.fuzz.world import Child, Fuzz, MadeUp, Mischief, Small, World, worlds
+from tests.support import Serving, serving
+from tests.support.tabs import PATIENCE
+
+__all__ = ["Session"]
+
+KIB = 1024
+LIMITS = Limits(window=64 * KIB, upload=128 * KIB, frame=256 * KIB)
+IDLE = 60.0
+
+
+class Complaints(logging.Handler):
+    """Collects errors and tracebacks, but for those that the application has made on purpose."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: list[str] = []
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if (record.levelno >= logging.ERROR or error is not None) and not _is_on_purpose(error):
+            self.found.append(self.format(record))
+
+    def unraisable(self, given: Any) -> None:
+        """An exception that nobody could be told of."""
+        self.found.append(f"unraisable: {given.err_msg} {given.object!r} {given.exc_value!r}")
+
+
+def _is_on_purpose(error: BaseException | None) -> bool:
+    return isinstance(error, Mischief | MadeUp)
+
+
+class Session:
+    """A server, for one plan after the other; each has agents of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._clock = FakeClock()
+        self._numbers = itertools.count()
+        self._stack = contextlib.AsyncExitStack()
+        self._server: Serving | None = None
+        self._own: set[asyncio.Task[Any]] = set()
+        """Tasks of the server itself."""
+        self.complaints = Complaints()
+
+    @classmethod
+    @contextlib.contextmanager
+    def runner(cls) -> Generator[tuple[asyncio.Runner, Session]]:
+        """A session, and what runs it."""
+        with TemporaryDirectory(prefix="fuzz-") as folder, asyncio.Runner() as runner:
+            session = cls(Path(folder))
+            logging.getLogger().addHandler(session.complaints)
+            hook, sys.unraisablehook = sys.unraisablehook, session.complaints.unraisable
+            try:
+                runner.run(session.start())
+                try:
+                    yield runner, session
+                finally:
+                    runner.run(session.stop())
+            finally:
+                sys.unraisablehook = hook
+                logging.getLogger().removeHandler(session.complaints)
+
+    async def start(self) -> None:
+        """Start the server."""
+        before = asyncio.all_tasks()
+        engine = Engine(clock=self._clock)
+        self._server = await self._stack.enter_async_context(
+            serving(
+                Fuzz,
+                Small,
+                sub_agents=[Child],
+                data=self._folder,
+                limits=LIMITS,
+                idle_seconds=IDLE,
+                engine=engine,
+            )
+        )
+        self._own = asyncio.all_tasks() - before
+
+    async def stop(self) -> None:
+        """End it."""
+        await self._stack.aclose()
+
+    async def play(self, plan: Plan) -> None:
+        """Play a plan. Raises AssertionError when something is wrong afterwards."""
+        name = f"room-{next(self._numbers)}"
+        world = worlds[name] = World(list(plan.moods))
+        player = Player(name, world, lambda: self._running, self._rest, self._restart)
+        async with self._watched():
+            try:
+                await player.play(plan)
+                await self._finish(player, world)
+            finally:
+                world.calm_down()
+                await player.leave()
+        del worlds[name]
+
+    @property
+    def _running(self) -> Serving:
+        assert self._server is not None
+        return self._server
+
+    async def _finish(self, player: Player, world: World) -> None:
+        """Let everything come to an end; then every agent answers, and what it shows is what it stores."""
+        world.calm_down()
+        places = dict.fromkeys(["", *(client.place for client in player.open_clients)])
+        for place in places:
+            await self._still_works(player, place)
+        await self._rest()
+        for client in player.clients:
+            check_client(client, player)
+        for request in world.requests:
+            errors = strict_provider_errors(request)
+            assert not errors, (errors, request.messages)
+
+    async def _still_works(self, player: Player, place: str) -> None:
+        client = await player.open(place)
+        if client is None or not await _is_greeted(client):
+            assert place, "the agent cannot be reached"
+            return
+        tab = client.tab
+        await tab.ask(f"last{place}", f"The last one at {place or 'the root'}")
+        end = await tab.done(f"last{place}")
+        assert end["outcome"] == "completed", end
+        response = await self._running.get(f"{player.root}{place}/get-messages")
+        assert response.status_code == 200, response
+        stored = response.json()
+        check_messages(stored)
+        assert stored[-1]["role"] == "assistant", stored
+        for other in [*player.open_clients]:
+            if other.place == place:
+                await _settled(other)
+                assert not other.is_open or other.messages() == stored, (other.messages(), stored)
+        idle = await tab.probe("the end")
+        assert idle.get("reason") == "idle", idle
+
+    # ── moves ───────────────────────────────────────────────────────
+
+    async def _rest(self) -> None:
+        """Agents that are idle leave memory."""
+        for _ in range(8):
+            self._clock.advance(IDLE / 4)
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+    async def _restart(self) -> None:
+        await self.stop()
+        self._stack = contextlib.AsyncExitStack()
+        await self.start()
+
+    # ── afterwards ──────────────────────────────────────────────────
+
+    @contextlib.asynccontextmanager
+    async def _watched(self) -> AsyncGenerator[None]:
+        """Nothing is left behind, and nothing was complained of."""
+        yield
+        await self._rest()
+        left = asyncio.all_tasks() - self._own - {asyncio.current_task()}
+        if left:
+            await asyncio.wait(left, timeout=PATIENCE)
+        assert not [task for task in left if not task.done()], f"tasks are left behind: {left}"
+        gc.collect(0)
+        assert not self.complaints.found, "\n".join(["complaints:", *self.complaints.found])
+
+
+async def _is_greeted(client: Client) -> bool:
+    """Whether the tab was let in."""
+    try:
+        await client.tab.opened()
+    except AssertionError:
+        if client.tab.closed is None:
+            raise
+        return False
+    return True
+
+
+async def _settled(client: Client) -> None:
+    if client.is_open:
+        try:
+            await client.tab.settle()
+        except AssertionError:
+            if client.tab.closed is None:
+                raise
