@@ -170,7 +170,9 @@ async def test_frames_go_out_in_the_last_moment_before_the_server_stops(tmp_path
         assert [frame["n"] for frame in tab.frames if frame["type"] == "said"] == list(range(10))
 
 
-@pytest.mark.parametrize("pieces", [[b"\xff"], [b'{"a":"', b"\xf0\x9f\x90", b'"}'], [b"\xed\xa0\x80"], [b"{}", b"\xc3"]])
+@pytest.mark.parametrize(
+    "pieces", [[b"\xff"], [b'{"a":"', b"\xf0\x9f\x90", b'"}'], [b"\xed\xa0\x80"], [b"{}", b"\xc3"]]
+)
 async def test_text_that_is_no_utf8_closes_the_connection_that_sent_it_and_is_no_error_of_the_server(
     tmp_path: Path, log: ErrorLog, pieces: list[bytes]
 ) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import pprint
 import random
+import re
 import sys
 import time
 import warnings
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.faults.fuzz.plans import Plan, plans
 from tests.faults.fuzz.session import Session
@@ -20,7 +22,7 @@ PORTION = 50
 def attack(number: int, *, shrink: bool, until: float) -> int:
     """Play plans of one seed. Gives how many; raises what is wrong."""
     played = 0
-    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
+    failures: list[tuple[Plan, BaseException]] = []
     with Session.runner() as (runner, session):
 
         @seed(number)
@@ -28,22 +30,38 @@ def attack(number: int, *, shrink: bool, until: float) -> int:
             max_examples=PORTION,
             deadline=None,
             database=None,
-            phases=phases,
+            phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
             suppress_health_check=list(HealthCheck),
-            verbosity=Verbosity.normal,
             report_multiple_bugs=False,
             print_blob=False,
         )
         @given(plan=plans)
         def play(plan: Plan) -> None:
             nonlocal played
-            if time.monotonic() < until:
-                played += 1
+            if failures or time.monotonic() > until:
+                return
+            played += 1
+            try:
                 runner.run(session.play(plan))
+            except Exception as error:
+                # When frames arrive is up to the machine: another try need not fail, and hypothesis would insist on it.
+                if shrink:
+                    raise
+                failures.append((plan, error))
+            finally:
                 session.complaints.found.clear()
 
         play()
+        for plan, error in failures:
+            print(_shown(plan))
+            raise error
     return played
+
+
+def _shown(plan: Plan) -> str:
+    """The plan, with what is repeated in it cut short."""
+    text = pprint.pformat(plan, width=1_000_000)
+    return re.sub(r"(.{1,6}?)\1{20,}", lambda found: f"{found[1]}×{len(found[0]) // len(found[1])}", text)
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from perdure.protocol.messages import is_tool_part
 from tests.faults.fuzz.player import Client, Player
 from tests.support import Frame
 
@@ -27,7 +28,7 @@ def check_messages(messages: Any) -> None:
         calls: list[str] = []
         for part in message["parts"]:
             assert isinstance(part["type"], str), part
-            if message["role"] == "assistant" and "toolCallId" in part:
+            if message["role"] == "assistant" and is_tool_part(part):
                 calls.append(part["toolCallId"])
                 assert part["toolCallId"], part
                 assert part["state"] in {"output-available", "output-error", "output-denied"}, part

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.faults.fuzz.values import ODD_TEXTS, Raw, junk, mutated, render
+from tests.faults.fuzz.values import ODD_TEXTS, junk, mutated, render
 
 __all__ = ["body", "message", "texts"]
 
@@ -118,4 +118,3 @@ texts: st.SearchStrategy[str | bytes] = st.one_of(
     _bytes,
 )
 """One frame, as text or as bytes."""
-

@@ -221,7 +221,9 @@ _places = st.one_of(
     st.sampled_from(["", "", "", "", "", "/sub/child/a", "/sub/child/a", "/sub/small/b", "/sub/child/a/sub/child/a"]),
     _odd_places,
 )
-_queries = st.sampled_from([""] * 8 + ["?_pk=same", "?_pk=", "?__agents_transport=capnweb", "?a=%ff&a=2&&=", "?" + "q" * 2000])
+_queries = st.sampled_from(
+    [""] * 8 + ["?_pk=same", "?_pk=", "?__agents_transport=capnweb", "?a=%ff&a=2&&=", "?" + "q" * 2000]
+)
 _tab = st.integers(0, TABS - 1)
 _wire = st.one_of(
     st.binary(min_size=1, max_size=30),
@@ -271,4 +273,3 @@ plans = st.builds(
     st.lists(moods, max_size=8),
     st.lists(moves, min_size=4, max_size=24),
 )
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -35,6 +35,26 @@ class Client:
     @property
     def is_open(self) -> bool:
         return self.tab.closed is None and not self.left
+
+    async def opened(self) -> bool:
+        """Whether the tab was let in."""
+        return await self._unless_closed(self.tab.opened())
+
+    async def settle(self) -> None:
+        """Wait until all that was sent to it is there, or it is closed."""
+        if self.is_open:
+            await self._unless_closed(self.tab.settle())
+
+    async def _unless_closed(self, work: Awaitable[Any]) -> bool:
+        try:
+            await work
+        except ConnectionClosed:
+            return False
+        except AssertionError:
+            if self.tab.closed is None:
+                raise
+            return False
+        return True
 
     def messages(self) -> list[Frame]:
         """The conversation as the page shows it."""
@@ -101,6 +121,13 @@ class Player:
         self.clients.append(client)
         return client
 
+    async def fetch(self, method: str, place: str) -> bytes:
+        """An HTTP request, its path as it stands here; gives the whole answer."""
+        answer = await self._server().raw(_head(method, f"{self.root}{place}"))
+        assert answer.startswith(b"HTTP/1.1 "), answer
+        assert not answer.startswith(b"HTTP/1.1 500"), answer
+        return answer
+
     # ── moves ───────────────────────────────────────────────────────
 
     async def _make(self, move: Move) -> None:
@@ -119,7 +146,7 @@ class Player:
                     client.left = True
                 await self._restart()
             case plans.Fetch(method=method, place=place):
-                await self._fetch(method, place)
+                await self.fetch(method, place)
             case _:
                 client = self._slots[move.tab]
                 if client is not None and client.is_open:
@@ -150,7 +177,7 @@ class Player:
             case plans.Take():
                 await self._take(client)
             case plans.Settle():
-                await self._settle(client)
+                await client.settle()
             case plans.Wire(data=data):
                 client.left = True
                 tab.write(data)
@@ -183,18 +210,6 @@ class Player:
             if frame.get("type") == "cf_agent_stream_resuming" and not client.acked[frame["id"]]:
                 client.acked[frame["id"]] += 1
                 await client.tab.ack(frame["id"])
-
-    async def _settle(self, client: Client) -> None:
-        try:
-            await client.tab.settle()
-        except AssertionError:
-            if client.tab.closed is None:
-                raise
-
-    async def _fetch(self, method: str, place: str) -> None:
-        response = await self._server().raw(_head(method, f"{self.root}{place}"))
-        assert response.startswith(b"HTTP/1.1 "), response
-        assert not response.startswith(b"HTTP/1.1 500"), response
 
 
 def _head(method: str, target: str) -> bytes:

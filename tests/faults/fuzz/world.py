@@ -255,5 +255,3 @@ class Small(Fuzz):
     """Holds little of its conversation in memory."""
 
     hydration_byte_budget = 2_000
-
-
