@@ -12,7 +12,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-__all__ = ["Greeting", "Handshake", "Idle", "Pending", "Replay", "Resuming"]
+__all__ = ["REMEMBERED", "Greeting", "Handshake", "Idle", "Pending", "Replay", "Resuming"]
 
 P = TypeVar("P", bound=Hashable)
 
@@ -35,6 +35,9 @@ class Idle(msgspec.Struct, frozen=True):
 
 Greeting = Resuming | Pending | Idle
 
+REMEMBERED = 8
+"""How many offers of one connection are remembered that it has not answered."""
+
 Replay = Literal["live", "failed", "over", "nothing"]
 """What to replay after an ack: the running stream, then live chunks; the failed stream, then its error; only that the
 stream is over; nothing at all."""
@@ -50,6 +53,8 @@ class Handshake(Generic[P]):
         self._accepted: dict[str, None] = {}
         self._peers: dict[P, None] = {}
         self._offered: set[P] = set()
+        self._unanswered: dict[P, list[str]] = {}
+        """What connections were offered and have not acked, oldest first: the ack may be on its way."""
         self._parked: set[P] = set()
         self._listeners: tuple[P, ...] | None = ()
 
@@ -88,14 +93,21 @@ class Handshake(Generic[P]):
         if self._streaming is not None:
             return self._offer(peer, self._streaming)
         if self._failed is not None:
-            return Resuming(self._failed)
+            return self._note(peer, self._failed)
         if self._accepted:
             self._parked.add(peer)
             return Pending(self._newest())
         return Idle()
 
     def acked(self, peer: P, stream: str) -> Replay:
-        """A connection takes an offer up. Whatever it names, it gets live chunks again from now on."""
+        """A connection takes an offer up. Whatever it names, it gets live chunks again from now on.
+
+        Unless it names an older offer of its own: that ack and the newer offer have crossed. Clients ack each offer, so
+        the ack of the newer one will come, and with it the replay; live chunks before that would be torn out of it.
+        """
+        crossed = self._answer(peer, stream) and stream != self._streaming
+        if crossed and peer in self._offered:
+            return "nothing"
         self._offered.discard(peer)
         self._listeners = None
         if self._streaming is not None:
@@ -106,6 +118,7 @@ class Handshake(Generic[P]):
         """A connection is gone. No turn ends because of it."""
         self._peers.pop(peer, None)
         self._offered.discard(peer)
+        self._unanswered.pop(peer, None)
         self._parked.discard(peer)
         self._listeners = None
 
@@ -119,10 +132,9 @@ class Handshake(Generic[P]):
     def streaming(self, turn: str) -> list[P]:
         """A stream starts. Gives the connections to offer it to before its first chunk."""
         self._streaming = turn
-        waiting = list(self._parked)
-        self._parked.clear()
-        self._offered.update(waiting)
-        self._listeners = None
+        waiting = self._release()
+        for peer in waiting:
+            self._offer(peer, turn)
         return waiting
 
     def stream_ended(self) -> None:
@@ -152,7 +164,26 @@ class Handshake(Generic[P]):
     def _offer(self, peer: P, stream: str) -> Resuming:
         self._offered.add(peer)
         self._listeners = None
+        return self._note(peer, stream)
+
+    def _note(self, peer: P, stream: str) -> Resuming:
+        offers = self._unanswered.setdefault(peer, [])
+        if stream not in offers[-1:]:
+            offers.append(stream)
+            del offers[:-REMEMBERED]
         return Resuming(stream)
+
+    def _answer(self, peer: P, stream: str) -> bool:
+        """Whether an ack answers an offer. It answers those before it, too: acks come in the order of the offers."""
+        offers = self._unanswered.get(peer, ())
+        if stream not in offers:
+            return False
+        left = offers[offers.index(stream) + 1 :]
+        if left:
+            self._unanswered[peer] = left
+        else:
+            del self._unanswered[peer]
+        return True
 
     def _release(self) -> list[P]:
         waiting = list(self._parked)

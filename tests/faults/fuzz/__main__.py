@@ -1,4 +1,4 @@
-"""``python -m tests.faults.fuzz [--minutes 10] [--seed N] [--shrink]``: plans with other seeds until the time is over."""
+"""``python -m tests.faults.fuzz [--minutes 10] [--seed N] [--shrink]``: plans of many seeds until the time is over."""
 
 from __future__ import annotations
 
