@@ -82,8 +82,11 @@ async def _close_left_open(
     requests = [(turn, _request_of(turn)) for turn in record.open_turns]
     await _read_what_they_need([request for _, request in requests], transcript)
     waiting = [identifier for turn, request in requests if turn.status == "queued" for identifier in request.own]
-    await transcript.recall_following(waiting)
-    transcript.hold(waiting)
+    # They keep their place behind the answer that was being made.
+    withdrawn = [identifier for turn in record.withdrawn for identifier in _request_of(turn).own]
+    await transcript.recall([*waiting, *withdrawn])
+    await transcript.recall_following([*waiting, *withdrawn])
+    transcript.hold([*waiting, *withdrawn])
     for turn, request in requests:
         transcript.begin(request.own)
         if failure is not None:
@@ -91,6 +94,7 @@ async def _close_left_open(
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         operations += _keep_answer(turn, request, log, transcript, services.now_ms())
         operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, services.now_ms()))
+        transcript.begin(withdrawn)
         failure = Failure(log, INTERRUPTED_TURN, request.origin)
     services.write(operations)
     return failure

@@ -2,7 +2,7 @@
 
 It encodes a frame once for all sockets that it goes to, and writes what came together in one piece, without a task for
 each. It closes quietly on text that is none. And it cuts clients that take nothing any more: uvicorn's own class waits
-until everything it has written was taken, so a client that is there and does not read would hold its socket, and what is
+until all it has written was taken, so a client that is there and does not read would hold its socket, and what is
 buffered for it, for as long as it likes.
 """
 
