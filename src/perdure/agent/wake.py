@@ -96,7 +96,9 @@ async def _close_left_open(
         operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, services.now_ms()))
         transcript.begin(withdrawn)
         failure = Failure(log, INTERRUPTED_TURN, request.origin)
-    services.write(operations)
+    # Nothing waits for it: the next start would make the same of what is stored. So the conversation can be read even
+    # when nothing can be written.
+    services.checkpoint(operations)
     return failure
 
 
