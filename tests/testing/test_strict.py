@@ -67,7 +67,8 @@ def test_a_proper_conversation_is_accepted(messages: list[Any]) -> None:
         ([assistant(CALL | {"input": '{"a":'}), USER], "message 0: the input of call c1 of add is not an object"),
         ([assistant(CALL | {"input": None}), USER], "message 0: the input of call c1 of add is not an object"),
         ([assistant(CALL | {"toolCallId": ""}), USER], "message 0: a result of add belongs to no call: it has no id"),
-        ([assistant(CALL, CALL), USER], "message 0: call id c1 is used 2 times"),
+        ([assistant(CALL, CALL), USER], "call id c1 is used 2 times"),
+        ([assistant(CALL), USER, assistant(STEP, CALL), USER], "call id c1 is used 2 times"),
         ([assistant(CALL | {"type": "tool-a.b"}), USER], "message 0: tool name 'a.b' of call c1 is not allowed"),
     ],
 )

@@ -74,11 +74,13 @@ class Dialogue:
             return self.names.history(plan.messages)
         return [*self._base_shown, *self.names.history(self._answer())]
 
-    def is_taken(self, call_id: str) -> bool:
-        """Whether a tool call has this id."""
+    def is_taken(self, call_id: str, plan: Plan) -> bool:
+        """Whether a tool call of the conversation, or of what the model is shown instead, has this id."""
         if self._complete.tool_part(call_id) is not None:
             return True
-        return any(call_id in entry.calls for entry in self._before)
+        shown = self._base if plan.messages is None else plan.messages
+        known = (self._before,) if shown is self._before else (self._before, shown)
+        return any(call_id in entry.calls for entries in known for entry in entries)
 
     def _answer(self) -> Sequence[HistoryMessage]:
         return [HistoryMessage.of(self._complete.message())] if self._complete.has_content else []

@@ -18,25 +18,30 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 def strict_provider_errors(request: ModelRequest | RecordedRequest) -> list[str]:
     """What a strict provider would refuse in ``request``; empty when it would be accepted.
 
-    Refused are calls without a result and results without a call, call inputs that are no objects, call ids that repeat
-    within a message, a request that ends in an assistant's words, no message at all, and tool names that repeat or are
-    not 1 to 64 of ``A-Z a-z 0-9 _ -``.
+    Refused are calls without a result and results without a call, call inputs that are no objects, call ids that
+    repeat, a request that ends in an assistant's words, no message at all, and tool names that repeat or are not 1 to
+    64 of ``A-Z a-z 0-9 _ -``.
     """
     record = request if isinstance(request, RecordedRequest) else RecordedRequest.of(request)
     errors = [f"tool name {name!r} is not allowed" for name in record.tools if not _NAME.fullmatch(name)]
     errors += [f"tool {name} is offered {count} times" for name, count in Counter(record.tools).items() if count > 1]
     for number, message in enumerate(record.messages):
         errors += [f"message {number}: {error}" for error in _message_errors(message)]
-    return errors + _end_errors(record.messages)
+    return [*errors, *_repeated(record.messages), *_end_errors(record.messages)]
 
 
 def _message_errors(message: UIMessage) -> Iterator[str]:
-    calls = [part for part in message.get("parts", []) if is_tool_part(part)]
-    for id, count in Counter(part.get("toolCallId") for part in calls).items():
-        if id and count > 1:
-            yield f"call id {id} is used {count} times"
-    for part in calls:
+    for part in _calls(message):
         yield from _call_errors(part)
+
+
+def _calls(message: UIMessage) -> list[Part]:
+    return [part for part in message.get("parts", []) if is_tool_part(part)]
+
+
+def _repeated(messages: list[UIMessage]) -> Iterator[str]:
+    ids = Counter(part.get("toolCallId") for message in messages for part in _calls(message))
+    return (f"call id {id} is used {count} times" for id, count in ids.items() if id and count > 1)
 
 
 def _call_errors(part: Part) -> Iterator[str]:
@@ -74,4 +79,4 @@ def _last_step(message: UIMessage) -> list[Part]:
             steps.append([])
         else:
             steps[-1].append(part)
-    return next((step for step in reversed(steps) if step), [])
+    return next((step for step in reversed(steps) if step), steps[0])

@@ -7,7 +7,16 @@ from sqlite3 import Cursor
 from perdure.errors import StorageError
 from perdure.storage.contract import CLOSED_TURNS_KEPT, CloseTurn, OpenTurn, TurnRow, UpdateTurn
 
-__all__ = ["clear_turns", "close_turn", "closed_turns", "last_turn", "open_turn", "open_turns", "update_turn", "withdrawn_turns"]
+__all__ = [
+    "clear_turns",
+    "close_turn",
+    "closed_turns",
+    "last_turn",
+    "open_turn",
+    "open_turns",
+    "update_turn",
+    "withdrawn_turns",
+]
 
 _OPEN = """
 insert into turn (agent, id, status, trigger, request, message_id, opened_ms) values (?, ?, ?, ?, ?, ?, ?)
