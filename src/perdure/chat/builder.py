@@ -33,6 +33,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "tool-input-error": ("toolCallId", "toolName", "errorText"),
     "tool-output-available": ("toolCallId",),
     "tool-output-error": ("toolCallId", "errorText"),
+    "tool-output-denied": ("toolCallId",),
 }
 """The texts without which a chunk of this type says nothing."""
 
@@ -196,6 +197,11 @@ class MessageBuilder:
             _forget_result(part)
             part.update(state="output-error", errorText=_sound(chunk["errorText"]))
 
+    def _output_denied(self, chunk: Chunk) -> None:
+        if part := self._tools.get(chunk["toolCallId"]):
+            _forget_result(part)
+            part["state"] = "output-denied"
+
     def _data(self, chunk: Chunk) -> None:
         if chunk.get("transient"):
             return
@@ -234,6 +240,7 @@ class MessageBuilder:
         "tool-input-error": _input_error,
         "tool-output-available": _output_available,
         "tool-output-error": _output_error,
+        "tool-output-denied": _output_denied,
     }
 
 

@@ -8,6 +8,7 @@ buffered for it, for as long as it likes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
@@ -34,6 +35,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Encoded frames that wait for the event loop to go on."""
     _size = 0
     """Bytes of them."""
+    _cutting: asyncio.TimerHandle | None = None
+    """When the connection is cut, if it has not ended by itself by then."""
 
     async def run_asgi(self) -> None:
         """Run the app for this connection."""
@@ -94,9 +97,20 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().shutdown()
         self._cut_soon(LAST_WORDS)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has gone."""
+        super().connection_lost(exc)
+        if self._cutting is not None:
+            # It would keep all of the connection in memory until it is due.
+            self._cutting.cancel()
+            self._cutting = None
+
     def _cut_soon(self, seconds: float) -> None:
-        if not self.disconnected:
-            self.loop.call_later(seconds, self.cut)
+        if self.disconnected or (self._cutting is not None and self._cutting.when() <= self.loop.time() + seconds):
+            return
+        if self._cutting is not None:
+            self._cutting.cancel()
+        self._cutting = self.loop.call_later(seconds, self.cut)
 
 
 def _is_text(pieces: Sequence[bytes]) -> bool:
