@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.faults.fuzz.values import ODD_TEXTS, junk, mutated, render
 
-__all__ = ["body", "message", "texts"]
+__all__ = ["REQUESTS", "texts"]
 
 ASKED = [f"q{number}" for number in range(6)]
 """Ids that the player gives to requests that are as they should be."""

@@ -11,6 +11,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from tests.faults.fuzz import plans
+from tests.faults.fuzz.frames import REQUESTS
 from tests.faults.fuzz.plans import Move, Plan
 from tests.faults.fuzz.world import World
 from tests.support import Frame, Serving, Tab, chat_request, user_message
@@ -88,7 +89,6 @@ class Player:
         self._restart = restart
         self._slots: list[Client | None] = [None] * plans.TABS
         self._requests: list[Frame] = []
-        self._repeated: set[str] = set()
 
     async def play(self, plan: Plan) -> None:
         """All moves, one after the other. Nothing is waited for that the plan does not wait for."""
@@ -103,7 +103,7 @@ class Player:
 
     def is_unique(self, request: str) -> bool:
         """Whether a request was sent once only."""
-        return request not in self._repeated
+        return self.sent[request] == 1
 
     async def leave(self) -> None:
         """Close all tabs."""
@@ -161,14 +161,13 @@ class Player:
             case plans.Send(frames=frames):
                 client.is_page = False
                 for frame in frames:
-                    self._note(frame)
+                    self._note(client, frame)
                     await tab.send(frame)
             case plans.Ask(posts_all=posts_all, regenerates=regenerates):
                 await self._ask(client, posts_all=posts_all, regenerates=regenerates)
             case plans.Repeat(number=number) if self._requests:
                 request = self._requests[number % len(self._requests)]
                 self.sent[request["id"]] += 1
-                self._repeated.add(request["id"])
                 await tab.send(request)
             case plans.Stop(number=number):
                 await tab.cancel(f"q{max(len(self._requests) - 1 - number, 0)}")
@@ -184,11 +183,14 @@ class Player:
             case _:
                 pass
 
-    def _note(self, frame: str | bytes) -> None:
-        """Whatever looks like a request may be one."""
+    def _note(self, client: Client, frame: str | bytes) -> None:
+        """Whatever looks like a request may be one; what says that it is one, and which, is told how it ends."""
         text = frame if isinstance(frame, str) else frame.decode(errors="replace")
-        for request in ("r0", "r1", "r2", "r3"):
+        for request in REQUESTS:
             self.sent[request] += text.count(f'"{request}"')
+        head = _read(frame) if isinstance(frame, str) else None
+        if isinstance(head, dict) and head.get("type") == "cf_agent_use_chat_request" and head.get("id") in REQUESTS:
+            client.asked.append(head["id"])
 
     async def _ask(self, client: Client, *, posts_all: bool, regenerates: bool) -> None:
         request = f"q{len(self._requests)}"
@@ -210,6 +212,18 @@ class Player:
             if frame.get("type") == "cf_agent_stream_resuming" and not client.acked[frame["id"]]:
                 client.acked[frame["id"]] += 1
                 await client.tab.ack(frame["id"])
+
+
+def _read(text: str) -> Any:
+    """What a JSON text says; ``None`` for other texts."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def _head(method: str, target: str) -> bytes:
