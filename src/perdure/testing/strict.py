@@ -36,7 +36,9 @@ def _message_errors(message: UIMessage) -> Iterator[str]:
 
 
 def _calls(message: UIMessage) -> list[Part]:
-    return [part for part in message.get("parts", []) if is_tool_part(part)]
+    """The tool calls; a user's message has none, whatever its parts are called."""
+    parts = message.get("parts", []) if message.get("role") == "assistant" else []
+    return [part for part in parts if is_tool_part(part)]
 
 
 def _repeated(messages: list[UIMessage]) -> Iterator[str]:

@@ -61,7 +61,7 @@ def attack(number: int, *, shrink: bool, until: float) -> int:
 def _shown(plan: Plan) -> str:
     """The plan, with what is repeated in it cut short."""
     text = pprint.pformat(plan, width=1_000_000)
-    return re.sub(r"(.{1,6}?)\1{20,}", lambda found: f"{found[1]}×{len(found[0]) // len(found[1])}", text)
+    return re.sub(r"(.{1,16}?)\1{20,}", lambda found: f"{found[1]}×{len(found[0]) // len(found[1])}", text)
 
 
 def main() -> int:

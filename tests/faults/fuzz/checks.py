@@ -11,7 +11,7 @@ from tests.faults.fuzz.frames import REQUESTS
 from tests.faults.fuzz.player import Client, Player
 from tests.support import Frame
 
-__all__ = ["check_client", "check_messages", "check_streams", "ends_of"]
+__all__ = ["check_bodies", "check_client", "check_messages", "check_streams", "ends_of"]
 
 ROLES = {"user", "assistant", "system"}
 
@@ -69,15 +69,25 @@ def check_client(client: Client, player: Player) -> None:
 
 
 def check_streams(frames: Iterable[Frame]) -> None:
-    """Chunks of a request come in order without a gap, or start again in a replay; nothing follows the end."""
+    """Chunks of a request come in order without a gap, or from the beginning in a replay; nothing follows the end."""
     last: dict[str, int] = {}
     ended: set[str] = set()
+    replaying: set[str] = set()
     for frame in frames:
         request = frame.get("id")
         if frame["type"] != "cf_agent_use_chat_response" or request is None:
             continue
-        if frame.get("replay") or frame.get("error"):
-            last[request] = frame.get("seq", last.get(request, -1))
+        if frame.get("replay"):
+            before = last.get(request, -1) if request in replaying else -1
+            if "seq" in frame:
+                assert frame["seq"] in {before + 1, 0}, f"a gap in a replay before {frame}"
+                replaying.add(request)
+                last[request] = frame["seq"]
+            else:
+                replaying.discard(request)
+            continue
+        replaying.discard(request)
+        if frame.get("error"):
             continue
         if frame["done"]:
             ended.add(request)  # again for a request that is sent again
@@ -89,3 +99,13 @@ def check_streams(frames: Iterable[Frame]) -> None:
             assert request not in ended, f"{frame} follows the end of its request"
             assert frame["seq"] == last.get(request, -1) + 1, f"a gap before {frame}"
             last[request] = frame["seq"]
+
+
+def check_bodies(clients: Iterable[Client], player: Player) -> None:
+    """A chunk is the same for everybody, live and in replays."""
+    bodies: dict[tuple[str, int], str] = {}
+    for client in clients:
+        for frame in client.tab.frames:
+            if "seq" in frame and player.is_unique(frame["id"]):
+                key = frame["id"], frame["seq"]
+                assert bodies.setdefault(key, frame["body"]) == frame["body"], key

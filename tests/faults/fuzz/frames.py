@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.faults.fuzz.values import ODD_TEXTS, junk, mutated, render
+from tests.faults.fuzz.values import ODD_TEXTS, junk, mutated, render, weighted
 
 __all__ = ["REQUESTS", "texts"]
 
@@ -64,43 +64,56 @@ _METHODS = ["ping", "add", "boom", "count", "values", "remember", "wait", "say",
 _FAMILY = ["child_says", "child_stops", "child_goes", "children"]
 _HIDDEN = ["__init__", "_bound", "messages", "set_state", "on_start", "get_model", "chat", "name", "constructor", ""]
 
-_frame = st.one_of(
-    st.builds(_chat, st.sampled_from(REQUESTS), st.one_of(body, mutated(body))),
-    st.builds(lambda id: {"type": "cf_agent_chat_request_cancel", "id": id}, _any_request),
-    st.builds(lambda id: {"type": "cf_agent_stream_resume_request", "probeId": id}, ODD_TEXTS),
-    st.just({"type": "cf_agent_stream_resume_request"}),
-    st.builds(lambda id: {"type": "cf_agent_stream_resume_ack", "id": id}, _any_request),
-    st.builds(lambda given: {"type": "cf_agent_chat_messages", "messages": given}, st.lists(message, max_size=2)),
-    st.builds(lambda state: {"type": "cf_agent_state", "state": state}, junk),
-    st.builds(
-        lambda method, args: {"type": "rpc", "id": "call", "method": method, "args": args},
-        st.sampled_from(_METHODS + _FAMILY + _HIDDEN),
-        st.lists(junk, max_size=3),
+_request = st.builds(_chat, st.sampled_from(REQUESTS), st.one_of(body, mutated(body)))
+_frame = weighted(
+    (6, _request),
+    (2, st.builds(lambda id: {"type": "cf_agent_chat_request_cancel", "id": id}, _any_request)),
+    (1, st.builds(lambda id: {"type": "cf_agent_stream_resume_request", "probeId": id}, ODD_TEXTS)),
+    (2, st.just({"type": "cf_agent_stream_resume_request"})),
+    (2, st.builds(lambda id: {"type": "cf_agent_stream_resume_ack", "id": id}, _any_request)),
+    (1, st.builds(lambda given: {"type": "cf_agent_chat_messages", "messages": given}, st.lists(message, max_size=2))),
+    (2, st.builds(lambda state: {"type": "cf_agent_state", "state": state}, junk)),
+    (
+        4,
+        st.builds(
+            lambda method, args: {"type": "rpc", "id": "call", "method": method, "args": args},
+            weighted((4, st.sampled_from(_METHODS)), (2, st.sampled_from(_FAMILY)), (1, st.sampled_from(_HIDDEN))),
+            st.lists(junk, max_size=3),
+        ),
     ),
-    st.builds(
-        lambda call, output, goes_on: {
-            "type": "cf_agent_tool_result",
-            "toolCallId": call,
-            "toolName": "echo",
-            "output": output,
-            "autoContinue": goes_on,
-        },
-        _calls,
-        junk,
-        st.booleans(),
+    (
+        1,
+        st.builds(
+            lambda call, output, goes_on: {
+                "type": "cf_agent_tool_result",
+                "toolCallId": call,
+                "toolName": "echo",
+                "output": output,
+                "autoContinue": goes_on,
+            },
+            _calls,
+            junk,
+            st.booleans(),
+        ),
     ),
-    st.builds(
-        lambda call, approved: {"type": "cf_agent_tool_approval", "toolCallId": call, "approved": approved},
-        _calls,
-        st.one_of(st.booleans(), junk),
+    (
+        1,
+        st.builds(
+            lambda call, approved: {"type": "cf_agent_tool_approval", "toolCallId": call, "approved": approved},
+            _calls,
+            st.one_of(st.booleans(), junk),
+        ),
     ),
     # What only a server says, and what nobody does.
-    st.builds(
-        lambda kind, id: {"type": kind, "id": id, "body": "{}", "done": True},
-        st.sampled_from(["cf_agent_use_chat_response", "cf_agent_stream_resuming", "cf_agent_identity", "no such"]),
-        _any_request,
+    (
+        1,
+        st.builds(
+            lambda kind, id: {"type": kind, "id": id, "body": "{}", "done": True},
+            st.sampled_from(["cf_agent_use_chat_response", "cf_agent_stream_resuming", "cf_agent_identity", "no such"]),
+            _any_request,
+        ),
     ),
-    st.just({"type": "cf_agent_chat_clear"}),
+    (1, st.just({"type": "cf_agent_chat_clear"})),
 )
 
 _capnweb = st.sampled_from(
@@ -108,13 +121,12 @@ _capnweb = st.sampled_from(
 )
 _bytes = st.one_of(st.binary(max_size=20), st.builds(lambda frame: render(frame).encode("utf-8", "replace"), _frame))
 
-texts: st.SearchStrategy[str | bytes] = st.one_of(
-    st.builds(render, _frame),
-    st.builds(render, mutated(_frame)),
-    st.builds(render, mutated(_frame)),
-    st.builds(lambda text, end: text[: end % (len(text) + 1)], st.builds(render, _frame), st.integers(0, 400)),
-    st.builds(render, junk).map(lambda text: text.encode("utf-8", "replace").decode()),
-    _capnweb,
-    _bytes,
+texts: st.SearchStrategy[str | bytes] = weighted(
+    (4, st.builds(render, _frame)),
+    (3, st.builds(render, mutated(_frame))),
+    (2, st.builds(render, mutated(_request))),
+    (1, st.builds(lambda text, end: text[: end % (len(text) + 1)], st.builds(render, _frame), st.integers(0, 400))),
+    (1, st.builds(render, junk).map(lambda text: text.encode("utf-8", "replace").decode())),
+    (1, st.one_of(_capnweb, _bytes)),
 )
 """One frame, as text or as bytes."""

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.faults.fuzz import frames
+from tests.faults.fuzz.values import weighted
 
 __all__ = ["Ask", "Clear", "Close", "Fetch", "LetGo", "Mood", "Move", "Open", "Plan", "Repeat", "Rest", "Restart"]
 __all__ += ["Send", "Settle", "Stop", "Take", "Wire", "plans"]
@@ -184,13 +185,15 @@ _call = st.tuples(
     st.sampled_from(["c0", "c0", "c1", "c2", ""]),
     st.sampled_from([{}, {"value": 1}, {"value": "\ud800"}, {"value": {"a": [1]}}, {"other": 1}]),
 )
-moods = st.one_of(
-    st.builds(Mood, st.sampled_from(["talk", "talk", "wait", "wait", "drip"]), st.integers(1, 150)),
-    st.builds(Mood, st.sampled_from(["fail", "crash", "cancelled", "silent", "endless", "breaks off", "think"])),
-    st.builds(Mood, st.just("large"), st.sampled_from([1_000, 70_000])),
-    st.builds(lambda calls: Mood("call", calls=tuple(calls)), st.lists(_call, min_size=1, max_size=3)),
-    st.builds(lambda calls: Mood("call", calls=tuple(calls)), st.lists(_call, min_size=1, max_size=3)),
-    st.builds(lambda chunks: Mood("odd", chunks=tuple(chunks)), st.lists(_chunk, min_size=1, max_size=6)),
+_calls = st.builds(lambda calls: Mood("call", calls=tuple(calls)), st.lists(_call, min_size=1, max_size=3))
+moods = weighted(
+    (6, st.builds(Mood, st.just("wait"), st.integers(1, 150))),
+    (1, st.builds(Mood, st.sampled_from(["talk", "drip"]), st.integers(1, 150))),
+    (1, st.builds(Mood, st.sampled_from(["endless", "think", "silent"]))),
+    (2, st.builds(Mood, st.sampled_from(["fail", "crash", "cancelled", "breaks off"]))),
+    (1, st.builds(Mood, st.just("large"), st.sampled_from([1_000, 70_000]))),
+    (3, _calls),
+    (2, st.builds(lambda chunks: Mood("odd", chunks=tuple(chunks)), st.lists(_chunk, min_size=1, max_size=6))),
 )
 
 _ODD_NAMES = [
@@ -217,12 +220,14 @@ _odd_places = st.one_of(
     st.builds(lambda name: f"/sub/child/{name}", st.sampled_from(_ODD_NAMES)),
     st.builds(lambda name: f"/sub/child/a/sub/small/{name}", st.sampled_from(_ODD_NAMES)),
 )
-_places = st.one_of(
-    st.sampled_from(["", "", "", "", "", "/sub/child/a", "/sub/child/a", "/sub/small/b", "/sub/child/a/sub/child/a"]),
-    _odd_places,
+_places = weighted(
+    (9, st.just("")),
+    (3, st.sampled_from(["/sub/child/a", "/sub/small/b", "/sub/child/a/sub/child/a"])),
+    (1, _odd_places),
 )
-_queries = st.sampled_from(
-    [""] * 8 + ["?_pk=same", "?_pk=", "?__agents_transport=capnweb", "?a=%ff&a=2&&=", "?" + "q" * 2000]
+_queries = weighted(
+    (9, st.just("")),
+    (1, st.sampled_from(["?_pk=same", "?_pk=", "?__agents_transport=capnweb", "?a=%ff&a=2&&=", "?" + "q" * 2000])),
 )
 _tab = st.integers(0, TABS - 1)
 _wire = st.one_of(
@@ -242,34 +247,29 @@ _wire = st.one_of(
     ),
 )
 
-moves = st.one_of(
-    st.builds(Ask, _tab),
-    st.builds(Ask, _tab),
-    st.builds(Ask, _tab, st.just(False)),
-    st.builds(Ask, _tab, st.just(True), st.just(True)),
-    st.builds(lambda tab, texts: Send(tab, tuple(texts)), _tab, st.lists(frames.texts, min_size=1, max_size=4)),
-    st.builds(lambda tab, texts: Send(tab, tuple(texts)), _tab, st.lists(frames.texts, min_size=1, max_size=4)),
-    st.builds(Open, _tab, _places, _queries),
-    st.builds(Open, _tab, st.just("")),
-    st.builds(Close, _tab, st.booleans()),
-    st.builds(Stop, _tab, st.integers(0, 2)),
-    st.builds(Repeat, _tab, st.integers(0, 5)),
-    st.builds(Take, _tab),
-    st.builds(Settle, _tab),
-    st.just(LetGo()),
-    st.one_of(
-        st.builds(Clear, _tab),
-        st.just(Rest()),
-        st.just(Restart()),
-        st.builds(Wire, _tab, _wire),
-        st.builds(Fetch, st.sampled_from(["GET", "POST", "OPTIONS", "HEAD"]), st.one_of(_places, _odd_places)),
-        st.builds(
-            Fetch, st.just("GET"), st.builds(lambda place: f"{place}/get-messages", st.one_of(_places, _odd_places))
-        ),
-    ),
+moves = weighted(
+    (8, st.builds(Ask, _tab)),
+    (1, st.builds(Ask, _tab, st.just(False))),
+    (2, st.builds(Ask, _tab, st.just(True), st.just(True))),
+    (8, st.builds(lambda tab, texts: Send(tab, tuple(texts)), _tab, st.lists(frames.texts, min_size=1, max_size=4))),
+    (4, st.builds(Open, _tab, _places, _queries)),
+    (4, st.builds(Take, _tab)),
+    (4, st.builds(Settle, _tab)),
+    (3, st.builds(Stop, _tab, st.integers(0, 2))),
+    (3, st.just(LetGo())),
+    (2, st.builds(Close, _tab, st.booleans())),
+    (2, st.builds(Repeat, _tab, st.integers(0, 5))),
+    (1, st.builds(Clear, _tab)),
+    (1, st.just(Rest())),
+    (1, st.builds(Wire, _tab, _wire)),
+    (1, st.builds(Fetch, st.sampled_from(["GET", "POST", "OPTIONS", "HEAD"]), st.one_of(_places, _odd_places))),
+    (1, st.builds(Fetch, st.just("GET"), st.one_of(_places, _odd_places).map(lambda place: f"{place}/get-messages"))),
 )
+_rarely = st.sampled_from([(Restart(),), (), (), (), (), ()])
 plans = st.builds(
-    lambda moods, moves: Plan(tuple(moods), (Open(0, ""), Open(1, ""), *moves)),
-    st.lists(moods, max_size=8),
-    st.lists(moves, min_size=4, max_size=24),
+    lambda moods, early, end, late: Plan(tuple(moods), (Open(0, ""), Open(1, ""), Open(2, ""), *early, *end, *late)),
+    st.lists(moods, min_size=4, max_size=12),
+    st.lists(moves, min_size=10, max_size=30),
+    _rarely,
+    st.lists(moves, min_size=2, max_size=20),
 )

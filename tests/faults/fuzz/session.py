@@ -18,7 +18,7 @@ from typing import Any
 from perdure import Limits
 from perdure.host.engine import Engine
 from perdure.testing import FakeClock, strict_provider_errors
-from tests.faults.fuzz.checks import check_client, check_messages
+from tests.faults.fuzz.checks import check_bodies, check_client, check_messages
 from tests.faults.fuzz.plans import Plan
 from tests.faults.fuzz.player import Client, Player
 from tests.faults.fuzz.world import Child, Fuzz, MadeUp, Mischief, Small, World, worlds
@@ -136,6 +136,7 @@ class Session:
         await self._rest()
         for client in player.clients:
             check_client(client, player)
+        check_bodies(player.clients, player)
         for request in world.requests:
             # A continuation may end in the assistant's words: that is what it goes on with.
             errors = [error for error in strict_provider_errors(request) if "ends in an assistant" not in error]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-__all__ = ["ODD_TEXTS", "Pairs", "Raw", "junk", "mutated", "render"]
+__all__ = ["ODD_TEXTS", "Pairs", "Raw", "junk", "mutated", "render", "weighted"]
+
+T = TypeVar("T")
 
 
 class Raw(str):
@@ -45,6 +47,12 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> str:
     return "{" + ",".join(f"{json.dumps(key)}:{render(value)}" for key, value in pairs) + "}"
 
 
+def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
+    """One of several strategies, each as often as its number says."""
+    numbers = [index for index, (weight, _) in enumerate(choices) for _ in range(weight)]
+    return st.sampled_from(numbers).flatmap(lambda index: choices[index][1])
+
+
 ODD_TEXTS = st.sampled_from(
     ["", " ", "\0", "\ud800", "a\udfffb", "x" * 3000, "__proto__", "null", "🐎", "\u2028", "\x7f", '"', "\\ud800", "0"]
 )
@@ -60,18 +68,29 @@ _DEEP = st.builds(
     st.booleans(),
 )
 
-_LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 300), _NUMBERS, ODD_TEXTS, st.text(max_size=8), _DEEP, st.just(Raw("{"))
+_LEAVES = weighted(
+    (2, st.none()),
+    (2, st.booleans()),
+    (2, st.integers(-3, 300)),
+    (2, _NUMBERS),
+    (3, ODD_TEXTS),
+    (1, st.text(max_size=8)),
+    (2, _DEEP),
+    (1, st.just(Raw("{"))),
 )
 
-junk: st.SearchStrategy[Any] = st.one_of(
-    _LEAVES,
-    st.recursive(
-        _LEAVES,
-        lambda inner: st.one_of(
-            st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["type", "id", "a", ""]), inner, max_size=3)
+junk: st.SearchStrategy[Any] = weighted(
+    (3, _LEAVES),
+    (
+        1,
+        st.recursive(
+            _LEAVES,
+            lambda inner: st.one_of(
+                st.lists(inner, max_size=3),
+                st.dictionaries(st.sampled_from(["type", "id", "a", ""]), inner, max_size=3),
+            ),
+            max_leaves=6,
         ),
-        max_leaves=6,
     ),
 )
 """Any value, and some that are none."""
