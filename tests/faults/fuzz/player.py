@@ -208,6 +208,7 @@ class Player:
 
     async def _take(self, client: Client) -> None:
         """As the page does: once for each stream and socket."""
+        await client.settle()
         for frame in list(client.tab.frames):
             if frame.get("type") == "cf_agent_stream_resuming" and not client.acked[frame["id"]]:
                 client.acked[frame["id"]] += 1
