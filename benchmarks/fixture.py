@@ -30,6 +30,12 @@ async def boom() -> None:
     raise RuntimeError("boom")
 
 
+@tool(needs_approval=True)
+async def danger(target: str) -> dict[str, str]:
+    """Destroy something."""
+    return {"destroyed": target}
+
+
 class BenchAgent(Think):
     """Answers from memory."""
 
@@ -39,7 +45,7 @@ class BenchAgent(Think):
     initial_state = {"count": 0}
 
     def get_tools(self):
-        return [add, slow, boom]
+        return [add, slow, boom, danger]
 
     @callable
     def ping(self) -> str:
@@ -59,6 +65,10 @@ class BenchAgent(Think):
         state["count"] += by
         self.set_state(state)
         return state["count"]
+
+    @callable
+    def overlap(self, strategy: str) -> None:
+        self.message_concurrency = strategy  # pyright: ignore[reportAttributeAccessIssue]
 
     @callable
     def count_to(self, stream: ReplyStream, n: int) -> None:

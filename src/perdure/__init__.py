@@ -21,9 +21,11 @@ Subclass :class:`Think`, give it tools, serve it with :class:`App`::
 from perdure._version import __version__
 from perdure.agent.base import Agent
 from perdure.agent.callables import callable
+from perdure.agent.caller_tools import ClientToolCall
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.family import SubAgentInfo
+from perdure.agent.queueing import QueueItem
 from perdure.agent.refusal import Refuse
 from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
@@ -32,6 +34,7 @@ from perdure.agent.think import Think
 from perdure.agent.turn_config import (
     ChatErrorContext,
     ChatResponse,
+    PendingApproval,
     StepConfig,
     StepContext,
     StepResult,
@@ -45,6 +48,7 @@ from perdure.agent.turn_config import (
     block,
     substitute,
 )
+from perdure.chat.concurrency import Debounce
 from perdure.errors import (
     AgentStopped,
     BadRequest,
@@ -72,7 +76,7 @@ from perdure.observability import Event
 from perdure.server.app import App
 from perdure.server.limits import Limits
 from perdure.server.requests import IncomingRequest
-from perdure.tools import Media, Tool, ToolContext, tool
+from perdure.tools import Media, Tool, ToolContext, client_tool, tool
 
 __all__ = [
     "Agent",
@@ -83,9 +87,11 @@ __all__ = [
     "ChatErrorContext",
     "ChatModel",
     "ChatResponse",
+    "ClientToolCall",
     "ConfigurationError",
     "Connection",
     "ConnectionRequest",
+    "Debounce",
     "Event",
     "Fenced",
     "Finish",
@@ -101,7 +107,9 @@ __all__ = [
     "ModelUnreachable",
     "NestedTurn",
     "NewerSchema",
+    "PendingApproval",
     "PerdureError",
+    "QueueItem",
     "ReadonlyConnection",
     "Refuse",
     "ReplyStream",
@@ -132,6 +140,7 @@ __all__ = [
     "allow",
     "block",
     "callable",
+    "client_tool",
     "current_connection",
     "default_model",
     "openai_compatible",

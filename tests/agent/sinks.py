@@ -26,6 +26,10 @@ class Recorder:
         """Cleared by a test that wants storing to take its time."""
         self.stored.set()
         self._changed = asyncio.Event()
+        self.waiting: list[tuple[str, str, str | None]] = []
+        """Calls that wait for somebody: id, where the tool runs, id of the question."""
+        self.begun: list[list[str]] = []
+        """Approved calls that were about to run."""
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -46,6 +50,13 @@ class Recorder:
         self._changed.set()
         await self.stored.wait()
 
+    def wait_for(self, call: Any, runs: str, approval: str | None) -> None:
+        self.waiting.append((call.id, runs, approval))
+
+    async def begin(self, calls: Sequence[str]) -> Sequence[str]:
+        self.begun.append(list(calls))
+        return calls
+
     async def seen(self, entry: str) -> None:
         """Returns once a chunk of this type, or ``durable``, was recorded."""
         while entry not in self.types:
@@ -63,6 +74,7 @@ def job(
     ]
     return Job(
         plan=Plan(model=model, system=system, tools=merge(tools), settings={}),
+        tools=merge(tools),
         history=question,
         new_id=lambda: f"new-{next(ids)}",
         max_steps=max_steps,

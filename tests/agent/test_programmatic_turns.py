@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perdure import BadRequest, ModelRejected, NestedTurn, Think, TurnConfig, TurnContext, TurnResult, callable, tool
-from perdure.testing import Gate, ScriptedModel, call, fail, pause, say
+from perdure.testing import Gate, ScriptedModel, call, fail, pause, say, strict_provider_errors
 from tests.agent.calls import call_of, error_of, parts_of, result_of, said
 from tests.requirements import requirement
 from tests.support import ErrorLog, Serve, Tab, agent, chunks_of, user_message
@@ -365,6 +365,9 @@ async def test_a_continuation_extends_the_last_answer(serve: Serve) -> None:
     stored = await server.stored()
     assert [m["role"] for m in stored] == ["user", "assistant"]
     assert said(stored)[1] == "one two"
+    # The model is asked to go on by an item that nobody else sees.
+    assert strict_provider_errors(model.requests[1]) == []
+    assert [m["role"] for m in model.requests[1].messages] == ["user", "assistant", "user"]
     continued = [frame for frame in tab.frames if frame.get("continuation")]
     assert continued
     assert all(frame["id"] == continued[0]["id"] for frame in continued)

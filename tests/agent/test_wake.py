@@ -92,7 +92,7 @@ class Woken:
         before = len(self.services.sent)
         parsed = parse(frame)
         assert not isinstance(parsed, StateUpdate | RpcRequest)
-        self.conversation.received(PEER, parsed)
+        self.conversation.received(PEER, parsed, "c1")
         return [frame for _, frame in self.services.sent[before:]]
 
     @property
@@ -343,3 +343,20 @@ async def test_an_answer_to_a_message_that_was_edited_meanwhile_stays_off_the_pa
     assert agent.path == ["e1"]
     assert [row.id for row in await past.store.read(LoadPath("a"))] == ["e1"]
     assert (await past.store.read(LoadAgent("a"))).messages == 3
+
+
+async def test_a_turn_that_had_lost_its_place_to_another_did_not_fail(past: Past) -> None:
+    await past.say("u1", None)
+    await past.open("R1", "u1")
+    await past.say("u2", "u1", waiting=True)
+    await past.open("R2", "u2", "queued", "a3")
+    await past.say("u3", "u2", waiting=True)
+    await past.write([UpdateTurn("R2", "superseded"), *past.transcript.leave_out(["u2"])])
+    await past.open("R3", "u3", "queued", "a4")
+    await past.stream("R1", *START, *said("It is")[:2])
+    agent = await woken(past)
+    assert agent.path == ["u1", "a2", "u2", "u3"]
+    record = await past.store.read(LoadAgent("a"))
+    assert (record.open_turns, record.closed_turns) == ([], ["R2", "R1", "R3"])
+    assert agent.ask(PROBE)[0]["id"] == "R3"
+    assert agent.ask(request("R2", "u2")) == [], "it is known as repeated"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from perdure import App, ChatModel, Finish, ModelRequest, Think, tool
+from perdure import App, ChatModel, Debounce, Finish, ModelRequest, Think, tool
 from perdure.models.contract import Chunk, ModelEvent
 from perdure.protocol.messages import text_of
 from perdure.testing import RecordedRequest
@@ -98,4 +98,16 @@ class Agent(Think):
         return [hangs, blocks, counts, leaves]
 
 
-app = App(Agent)
+class Latest(Agent):
+    message_concurrency = "latest"
+
+
+class Merge(Agent):
+    message_concurrency = "merge"
+
+
+class Quiet(Agent):
+    message_concurrency = Debounce(ms=3_600_000)
+
+
+app = App(Agent, Latest, Merge, Quiet)

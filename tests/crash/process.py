@@ -43,16 +43,16 @@ class Process:
                     return
         raise AssertionError(f"the server did not start: {self.log()}")
 
-    async def tab(self, name: str = "room") -> Tab:
+    async def tab(self, name: str = "room", agent: str = "agent") -> Tab:
         """Open a connection."""
-        tab = await Tab.open(f"ws://127.0.0.1:{self.port}/agents/agent/{name}")
+        tab = await Tab.open(f"ws://127.0.0.1:{self.port}/agents/{agent}/{name}")
         self._open.push_async_callback(tab.close)
         return tab
 
-    async def stored(self, name: str = "room") -> list[dict[str, Any]]:
+    async def stored(self, name: str = "room", agent: str = "agent") -> list[dict[str, Any]]:
         """The conversation, once everything so far is durable: checkpoints of a running turn included."""
         async with httpx2.AsyncClient(timeout=PATIENCE) as client:
-            response = await client.get(f"http://127.0.0.1:{self.port}/agents/agent/{name}/get-messages")
+            response = await client.get(f"http://127.0.0.1:{self.port}/agents/{agent}/{name}/get-messages")
         assert response.status_code == 200, response.text
         return response.json()
 

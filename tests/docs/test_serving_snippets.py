@@ -56,6 +56,16 @@ async def test_the_app_that_people_sign_in_to() -> None:
         assert (await server.get("/agents/assistant/ada/get-messages?token=t0ps3cret")).json() == []
 
 
+async def test_the_conversation_that_some_may_only_watch() -> None:
+    async with serving_app(snippet("secure_chat").app) as server:
+        patient = await server.connect("/agents/clinic/room")
+        viewer = await server.connect("/agents/clinic/room?role=viewer")
+        await viewer.ask("V1", "Hello")
+        assert (await viewer.done("V1"))["error"] is True
+        await patient.ask("R1", "Hello")
+        assert (await viewer.done("R1"))["outcome"] == "completed"
+
+
 async def test_the_app_whose_events_are_counted() -> None:
     module = snippet("observe_events")
     async with serving_app(module.app) as server:

@@ -201,3 +201,67 @@ async def test_what_a_page_posts_is_kept_byte_for_byte(chat: Chat) -> None:
 async def stored(chat: Chat) -> list[str]:
     await chat.settled()
     return [row.body for row in (await chat.store.read(LoadBranch(AGENT))).rows]
+
+
+# ── messages that no model is shown ─────────────────────────────────
+
+
+async def test_what_is_left_out_is_shown_to_people_only_also_after_a_restart(chat: Chat) -> None:
+    chat.say("u1", "a1", "u2", "u3", "a3", "u4")
+    chat.write(chat.transcript.leave_out(["u2", "nobody"]))
+    assert await chat.history("u4") == ["u1", "a1", "u3", "a3", "u4"]
+    again = await chat.reopened()
+    for each in (chat, again):
+        assert each.path == ["u1", "a1", "u2", "u3", "a3", "u4"]
+        assert [message["id"] for message in await each.transcript.page()] == each.path
+        assert await each.history("u4") == ["u1", "a1", "u3", "a3", "u4"]
+        assert await each.history("u3") == ["u1", "a1", "u3"]
+        assert await each.history("a1") == ["u1", "a1"]
+
+
+async def test_what_is_left_out_with_a_file_in_it_stays_out_when_the_files_are_not_in_memory(chat: Chat) -> None:
+    picture = file_of(b"p" * 9_000)
+    for identifier in ("u1", "u2", "u3"):
+        text = json.dumps({"id": identifier, "role": "user", "parts": [picture]})
+        chat.write(chat.transcript.append(identifier, "user", text, chat.transcript.leaf, 1))
+    chat.write(chat.transcript.leave_out(["u2"]))
+    again = await chat.reopened(window=100)
+    assert again.path == ["u3"]
+    assert await again.history("u3") == ["u1", "u3"]
+
+
+async def test_what_is_left_out_is_left_out_of_another_branch_that_has_to_be_read(chat: Chat) -> None:
+    chat.say("u1", "a1", "u2", "u3", "a3")
+    chat.write(chat.transcript.leave_out(["u2"]))
+    chat.append("e1")
+    again = await chat.reopened()
+    assert again.path == ["e1"]
+    await again.transcript.reach(["u3"], "u3")
+    assert await again.history("u3") == ["u1", "a1", "u3"]
+
+
+async def test_what_is_taken_in_again_is_shown_again_and_stays_so(chat: Chat) -> None:
+    chat.say("u1", "a1", "u2", "u3")
+    chat.write(chat.transcript.leave_out(["u2", "u3"]))
+    chat.write(chat.transcript.take_in("u2"))
+    for nothing in (None, "u1", "nobody"):
+        assert chat.transcript.take_in(nothing) == []
+    again = await chat.reopened()
+    for each in (chat, again):
+        assert await each.history("u3") == ["u1", "a1", "u2"]
+
+
+async def test_a_prompt_whose_first_question_is_left_out_begins_with_a_note(chat: Chat) -> None:
+    chat.say("u1", "a1", "u2")
+    chat.write(chat.transcript.leave_out(["u1"]))
+    history = await chat.transcript.history("u2")
+    assert [entry.message["role"] for entry in history] == ["user", "assistant", "user"]
+    assert strict_provider_errors(ModelRequest(history=history, system="", tools=(), settings={})) == []
+
+
+async def test_a_clear_forgets_what_was_left_out(chat: Chat) -> None:
+    chat.say("u1", "u2")
+    chat.write(chat.transcript.leave_out(["u1"]))
+    chat.write(chat.transcript.clear())
+    chat.say("u1", "u2")
+    assert await chat.history("u2") == ["u1", "u2"]

@@ -8,6 +8,7 @@ from perdure.errors import StorageError
 from perdure.storage.contract import (
     AppendMessage,
     ClearConversation,
+    LeaveOutMessage,
     LoadAgent,
     LoadOffPath,
     LoadPath,
@@ -181,3 +182,17 @@ async def test_the_messages_off_the_active_path_are_those_of_other_branches(stor
     assert [row.pos for row in await store.read(LoadPath("a"))] == [0, 3, 4]
     assert [row.pos for row in await store.read(LoadOffPath("a"))] == [1, 2]
     assert (await store.read(LoadAgent("a"))).messages == 5
+
+
+async def test_a_message_is_left_out_and_taken_in_again(store: SqliteStore) -> None:
+    await write(store, "a", message(0), message(1, 0), message(2, 1))
+    await write(store, "a", LeaveOutMessage(1), LeaveOutMessage(2))
+    await write(store, "a", LeaveOutMessage(1, left_out=False), UpdateMessage(2, "new"), MoveMessage(2, 3, 1))
+    rows = await store.read(LoadPath("a"))
+    assert [(row.pos, row.left_out) for row in rows] == [(0, False), (1, False), (3, True)]
+
+
+async def test_a_message_that_is_not_stored_cannot_be_left_out(store: SqliteStore) -> None:
+    await write(store, "other", message(3))
+    with pytest.raises(StorageError, match="no message is stored at position 3"):
+        await write(store, "a", LeaveOutMessage(3))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from perdure.agent.answer import Answer
+from perdure.agent.ending import Ending
 from perdure.agent.hooks import call, overridden, prepare
 from perdure.agent.inputs import as_messages
 from perdure.agent.loop import run_steps
+from perdure.agent.overtaking import overtake
 from perdure.agent.room import Room
 from perdure.agent.stopping import is_stopping
 from perdure.agent.think import Think
@@ -22,35 +24,25 @@ from perdure.errors import ModelError, PerdureError
 from perdure.models.contract import HistoryMessage
 from perdure.observability import emit
 from perdure.protocol import codec
-from perdure.protocol import server_frames as frames
 from perdure.storage.contract import Operation
 
-__all__ = ["Ending", "attempt"]
+__all__ = ["attempt"]
 
 logger = logging.getLogger(__name__)
 
 INTERNAL_ERROR = "Something went wrong on the server. The details are in its log."
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a turn ended."""
-
-    outcome: frames.Outcome
-    error: str | None = None
-    """The text that people are shown."""
-    told: bool = False
-    """Whether it was said in the stream already."""
-
-
 async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
     """One try to answer. What was emitted when it is cancelled stays with the answer."""
     try:
+        await overtake(room, turn)
         if (ending := await _take_inputs(turn, room)) is not None:
             return ending
         if turn.scope.cancel_called:
             return Ending("aborted")  # stopped before it began: nothing is asked of anybody
-        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id)
+        approved = [] if turn.group is None else room.interactions.to_run(turn.group)
+        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id, approved)
         answer.open(job.metadata)
         await run_steps(job, answer)
     except (Exception, asyncio.CancelledError) as error:
@@ -69,10 +61,14 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
     """Add the messages that the server's own code gave the turn. An ending when there is nothing to answer."""
     transcript = room.transcript
     if turn.continuation:
-        leaf = transcript.known.get(transcript.leaf or "")
-        if leaf is None or leaf.message is None or leaf.role != "assistant":
+        _repair(turn, room)
+        extended = transcript.leaf if turn.group is None else turn.message_id
+        if extended is not None:
+            await transcript.reach([extended], extended)
+        last = transcript.known.get(extended or "")
+        if last is None or last.message is None or last.role != "assistant":
             return Ending("skipped")
-        turn.parent, turn.builder = leaf.parent, MessageBuilder.going_on(leaf.message.message)
+        turn.parent, turn.builder = last.parent, MessageBuilder.going_on(last.message.message)
         return None
     if turn.inputs is None:
         return None
@@ -98,8 +94,16 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
 
 
 async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
-    """The conversation as the model is shown it. What is odd in it is put right once, for everybody."""
-    repairs = room.transcript.repair()
+    """The conversation as the model is shown it."""
+    _repair(turn, room)
+    if operations := room.transcript.take_in(turn.parent):
+        room.services.write(operations)
+    return await room.transcript.history(turn.parent, room.think.truncation_step)
+
+
+def _repair(turn: Turn, room: Room) -> None:
+    """Put right, once and for everybody, what is odd in the conversation."""
+    repairs = room.transcript.repair(room.interactions.unsettled)
     if repairs.operations:
         calls = sorted({*repairs.settled, *repairs.normalised})
         emit(
@@ -111,7 +115,6 @@ async def _history(turn: Turn, room: Room) -> Sequence[HistoryMessage]:
         )
         room.services.write(repairs.operations)
         room.show()
-    return await room.transcript.history(turn.parent, room.think.truncation_step)
 
 
 async def _explain(error: BaseException, turn: Turn, answer: Answer, think: Think) -> str:

@@ -9,24 +9,32 @@ comes behind it waits in the ``lane``.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from perdure.agent.driving import Driving
+from perdure.agent.ending import Failure
+from perdure.agent.interactions import Answering
 from perdure.agent.lane import Lane
+from perdure.agent.page import Page
 from perdure.agent.room import Room
 from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
-from perdure.agent.turns import Failure, Turns
-from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming
+from perdure.agent.turns import Turns
+from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming, Taken
+from perdure.chat.interactions import Interactions
 from perdure.chat.reconcile import Changes, reconcile
-from perdure.errors import BadRequest, StorageError
+from perdure.chat.uploads import check_uploads
+from perdure.errors import BadRequest, ConfigurationError, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
+from perdure.protocol.bounds import MAX_ID
 from perdure.protocol.messages import UIMessage
 from perdure.session.transcript import Transcript
+from perdure.storage.contract import Operation
 
 __all__ = ["Conversation"]
 
@@ -43,6 +51,9 @@ class Conversation:
         transcript: Transcript,
         failure: Failure | None = None,
         finished: Sequence[str] = (),
+        page: Page | None = None,
+        interactions: Interactions | None = None,
+        upload: float = math.inf,
     ) -> None:
         """A conversation without connections and without turns.
 
@@ -52,13 +63,22 @@ class Conversation:
             transcript: What was said so far.
             failure: The turn that failed last, if none was accepted since.
             finished: Ids of turns that are over; a request with one of these is a repetition.
+            page: What the page sent last.
+            interactions: The tool calls that wait for somebody.
+            upload: Most bytes of one message that a client adds.
         """
+        self.think = think
+        """The agent."""
         self._services = services
         self._transcript = transcript
+        self._upload = upload
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
-        self._room = Room(think, services, transcript, self._handshake)
+        self._page = page or Page()
+        self._room = Room(think, services, transcript, self._handshake, self._page, interactions or Interactions())
         self._turns = Turns(self._room, failure, finished)
         self._lane = Lane(services.spawn)
+        self.answering = Answering(self._room, self._turns)
+        """Answers to tool calls that wait for somebody."""
         self.driving = Driving(self._room, self._turns)
         """Turns and messages that the server's own code asks for."""
 
@@ -92,16 +112,32 @@ class Conversation:
         """A connection goes. Turns go on."""
         self._lane.enter(lambda: self._handshake.closed(peer))
 
-    def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
-        """A connection sends a frame."""
-        self._lane.enter(lambda: self._handle(peer, frame))
+    def received(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable, by: str) -> None:
+        """A connection sends a frame. ``by`` is the connection's id for people to read."""
+        self._lane.enter(lambda: self._handle(peer, frame, by))
+
+    def refused(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
+        """A connection sends a frame that the application does not let it send: nothing comes of it."""
+        self._lane.enter(lambda: self._turn_away(peer, frame))
+
+    def _turn_away(self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable) -> None:
+        logger.info("Refused a frame of a connection: %s", type(frame).__name__)
+        if not isinstance(frame, client_frames.Cancel):
+            # Pages show what they ask for at once; this takes it back.
+            self._send(peer, frames.transcript(self._transcript.texts()))
+        if isinstance(frame, client_frames.ChatRequest):
+            self._fail(peer, frame.id, "You may not write in this conversation.", "refused")
 
     def _handle(
-        self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable
+        self, peer: PeerId, frame: client_frames.ChatFrame | client_frames.Unusable, by: str
     ) -> Coroutine[Any, Any, None] | None:
         match frame:
             case client_frames.ChatRequest():
                 return self._request(peer, frame)
+            case client_frames.ToolResult():
+                return self.answering.result(peer, by, frame)
+            case client_frames.ToolApproval():
+                return self.answering.decision(peer, by, frame)
             case client_frames.Cancel(id=request):
                 self._turns.cancel(request)
             case client_frames.Clear():
@@ -122,7 +158,9 @@ class Conversation:
             logger.info("Ignored a frame: %s", reason)
         else:
             self._send(peer, frames.terminal_error(request, f"Bad request: {reason}"))
-            emit("chat:request:failed", requestId=request, stage="parse", messagesPersisted=False, error=reason)
+            emit(
+                "chat:request:failed", requestId=request[:MAX_ID], stage="parse", messagesPersisted=False, error=reason
+            )
 
     def _greet(self, peer: PeerId, greeting: Greeting, probe: str | None = None) -> None:
         match greeting:
@@ -130,6 +168,8 @@ class Conversation:
                 self._send(peer, frames.resuming(stream, probe))
             case Pending(id=request):
                 self._send(peer, frames.pending(request, probe))
+            case Taken():
+                self._send(peer, frames.nothing_to_resume("continuation-owned", probe))
             case Idle():
                 self._send(peer, frames.nothing_to_resume("idle", probe))
 
@@ -159,11 +199,12 @@ class Conversation:
             return None
         try:
             body = client_frames.parse_chat_body(frame.init)
+            self._page.check(body.client_tools)
             missing = self._missing(body)
             if missing is not None:
                 return self._admit_after_reading(peer, frame.id, body, missing)
             self._admit(peer, frame.id, body)
-        except BadRequest as error:
+        except (BadRequest, ConfigurationError) as error:
             self._fail(peer, frame.id, str(error), "parse")
         return None
 
@@ -176,7 +217,7 @@ class Conversation:
                 missing = self._missing(body)
             # Nothing is awaited between that look and this act.
             self._admit(peer, request, body)
-        except BadRequest as error:
+        except (BadRequest, ConfigurationError) as error:
             self._fail(peer, request, str(error), "parse")
         except StorageError as error:
             logger.error("The chat request %s could not be admitted: %s", request, error)
@@ -209,13 +250,25 @@ class Conversation:
         changes = self._reconcile(body)
         outcome = self._without_question(body, changes)
         if outcome is not None:
-            self._send(peer, frames.transcript(self._transcript.texts()))
-            self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
+            self._end_at_once(peer, request, outcome, changes)
             return
         if not changes.append:
             self._transcript.aim_at(changes.parent)
-        if self._turns.accept(request, changes, body.custom) and changes.append and (others := self._others(peer)):
+        decision = self._turns.decide(request, submit=body.trigger != "regenerate-message")
+        if decision is None:
+            return
+        if decision.drops:
+            self._end_at_once(peer, request, "skipped", changes)
+            return
+        page = self._page.asked(body.client_tools, body.custom)
+        self._turns.accept(peer, request, changes, decision, page)
+        if changes.append and (others := self._others(peer)):
             self._services.send(others, frames.transcript(self._transcript.texts()))
+
+    def _end_at_once(self, peer: PeerId, request: str, outcome: frames.Outcome, changes: Changes) -> None:
+        """The sender is told what the conversation is, then that its request is over."""
+        self._send(peer, frames.transcript(self._transcript.texts()))
+        self._send(peer, frames.terminal(request, outcome, changes.origin_ids))
 
     def _reconcile(self, body: client_frames.ChatBody) -> Changes:
         changes = reconcile(
@@ -227,6 +280,7 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        check_uploads(changes.append, self._upload)
         if taken := self._turns.answers.intersection(message.id for message in changes.append):
             raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
         return changes
@@ -261,12 +315,20 @@ class Conversation:
     def clear(self, sender: PeerId | None = None) -> None:
         """Forget the conversation and stop every turn. ``sender`` is not told."""
         skipped = self._turns.clear()
-        self._services.write(self._transcript.clear())
+        self._services.write([*self._transcript.clear(), *self._page.clear()])
         for peer in self._handshake.cleared():
             self._send(peer, frames.nothing_to_resume())
         self._services.send(self._others(sender), frames.cleared())
         for turn in skipped:
             self._services.send(self._handshake.everyone, frames.terminal(turn.id, "skipped", turn.origin_ids))
+
+    def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
+        """The agent wakes up, and the answers to a turn's calls were not taken up yet (see :meth:`Turns.take_up`)."""
+        self._turns.take_up(group, message, attempts, operations)
+
+    def begin(self) -> None:
+        """The agent is awake: what it woke up with may start."""
+        self._turns.begin()
 
     # ── the host's side ─────────────────────────────────────────────
 

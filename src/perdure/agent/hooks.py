@@ -9,15 +9,23 @@ from typing import Any
 from perdure.agent import checks
 from perdure.agent.job import Job, Plan, only
 from perdure.agent.think import Think
+from perdure.agent.tool_runner import Call
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import TurnConfig, TurnContext
+from perdure.chat.interactions import Interaction
 from perdure.models.contract import HistoryMessage
 from perdure.tools import ToolSet, merge
 
-__all__ = ["call", "overridden", "prepare"]
+__all__ = ["call", "overridden", "prepare", "sources"]
 
 
-async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage], new_id: Callable[[], str]) -> Job:
+async def prepare(
+    think: Think,
+    turn: Turn,
+    history: Sequence[HistoryMessage],
+    new_id: Callable[[], str],
+    approved: Sequence[Interaction] = (),
+) -> Job:
     """What the turn runs with: what the class says, changed by ``before_turn``.
 
     Args:
@@ -25,13 +33,14 @@ async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage], n
         turn: The turn.
         history: The conversation that the model will be shown.
         new_id: Makes ids for tool calls that come without one of their own.
+        approved: Calls that a person approved, to be run first.
 
     Raises:
         ConfigurationError: the class or a hook gives something that cannot be used.
         Exception: what the application raises.
     """
     system = checks.text(await call(think.get_system_prompt), "The system prompt")
-    tools = merge(*await _sources(think))
+    tools = merge(*await sources(think, turn.client_tools))
     model = await call(think.get_model)
     config = TurnConfig()
     if overridden(think, Think.before_turn):
@@ -54,6 +63,8 @@ async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage], n
         history=history,
         instead=checks.history(config.messages, "The messages of before_turn()"),
         new_id=new_id,
+        approved=[Call(each.call, each.tool, each.arguments) for each in approved],
+        tools=merge(tools, added),
         max_steps=checks.positive(think.max_steps if config.max_steps is None else config.max_steps, "max_steps"),
         added_tools=frozenset(added),
         send_reasoning=think.send_reasoning if config.send_reasoning is None else config.send_reasoning,
@@ -74,13 +85,13 @@ async def prepare(think: Think, turn: Turn, history: Sequence[HistoryMessage], n
     )
 
 
-async def _sources(think: Think) -> list[ToolSet]:
+async def sources(think: Think, client_tools: ToolSet) -> list[ToolSet]:
     """The tools that a turn starts with, source by source: a later one replaces an earlier one's tools by name.
 
     The order is that of the product: workspace, fetch, ``get_tools``, extensions, session, skills, MCP, client; then
     what ``before_turn`` adds.
     """
-    return [checks.tools(await call(think.get_tools), "get_tools()")]
+    return [checks.tools(await call(think.get_tools), "get_tools()"), client_tools]
 
 
 def _plan(config: TurnConfig, model: Any, system: str, tools: ToolSet, added: ToolSet) -> Plan:

@@ -10,9 +10,10 @@ from perdure.agent.dialogue import Dialogue
 from perdure.agent.job import Job, Plan
 from perdure.agent.tool_runner import Call
 from perdure.agent.wellformed import WellFormed
-from perdure.errors import ModelError, ModelUnreachable, UnknownTool
+from perdure.errors import InvalidToolInput, ModelError, ModelUnreachable, UnknownTool
 from perdure.models.contract import Chunk, Finish, ModelRequest
 from perdure.observability.tracing import model_span
+from perdure.tools import Tool
 
 __all__ = ["ModelStep"]
 
@@ -25,6 +26,7 @@ class ModelStep:
         """The calls to run, in the order in which the model made them."""
         self.called = False
         """Whether the model called any tool that it needs an answer for."""
+        self._for_client: dict[str, Call] = {}
         self._job = job
         self._plan = plan
         self._dialogue = dialogue
@@ -71,6 +73,8 @@ class ModelStep:
                 self._dialogue.keep(chunk)
                 continue
             self._dialogue.emit(chunk)
+            if kind == "tool-input-available":
+                self._wait_for_client(chunk)
             if self._job.on_chunk is not None:
                 await self._job.on_chunk(chunk)
 
@@ -91,8 +95,10 @@ class ModelStep:
         self.called = True
         name, tools = chunk["toolName"], self._plan.tools
         if name in tools:
-            self.calls.append(Call(chunk["toolCallId"], name, chunk["input"]))
-            return chunk
+            try:
+                return self._noted(tools[name], Call(chunk["toolCallId"], name, chunk["input"]), chunk)
+            except InvalidToolInput as error:
+                return await self._admit_broken({**chunk, "type": "tool-input-error", "errorText": str(error)})
         shown = self._dialogue.names.shown
         error = str(UnknownTool(name, [shown(known) for known in tools]))
         return await self._admit_broken({**chunk, "type": "tool-input-error", "errorText": error})
@@ -104,9 +110,31 @@ class ModelStep:
         repaired = await self._job.repair(made, chunk["errorText"])
         if repaired is None or repaired.tool not in self._plan.tools:
             return chunk
-        self.calls.append(repaired)
         kept = {key: value for key, value in chunk.items() if key != "errorText"}
-        return {**kept, "type": "tool-input-available", "toolName": repaired.tool, "input": repaired.input}
+        shown = {**kept, "type": "tool-input-available", "toolName": repaired.tool, "input": repaired.input}
+        try:
+            return self._noted(self._plan.tools[repaired.tool], repaired, shown)
+        except InvalidToolInput as error:
+            return {**chunk, "errorText": str(error)}
+
+    def _noted(self, tool: Tool, call: Call, chunk: Chunk) -> Chunk:
+        """Note a call that can be made. A page is not given arguments that do not fit.
+
+        Raises:
+            InvalidToolInput: it is to be run by a page, and its arguments do not fit.
+        """
+        if tool.execute is None:
+            tool.check(call.input)
+            if tool.needs_approval is False:
+                self._for_client[call.id] = call
+                return chunk
+        self.calls.append(call)
+        return chunk
+
+    def _wait_for_client(self, chunk: Chunk) -> None:
+        """A call is out that a page is to answer: it may do so at once."""
+        if (call := self._for_client.pop(chunk["toolCallId"], None)) is not None:
+            self._dialogue.wait_for(call, "client")
 
     def _settings(self) -> dict[str, Any]:
         settings = dict(self._plan.settings)

@@ -16,7 +16,10 @@ from perdure.storage.timers import TimerRow
 if TYPE_CHECKING:
     from perdure.agent.base import Agent
 
-__all__ = ["comes_again", "plan", "purpose", "shown"]
+__all__ = ["OWN", "comes_again", "plan", "purpose", "shown"]
+
+OWN = frozenset({"_expire_approval"})
+"""Methods of perdure's own that timers call. Users are not shown these."""
 
 
 def plan(
@@ -47,7 +50,7 @@ def plan(
     return TimerRow(
         id=id,
         kind=_kind(when, every),
-        callback=callback_name(agent, callback, payload),
+        callback=callback_name(agent, callback, payload, "schedule"),
         payload=codec.encode_text(payload),
         due_ms=due_ms,
         created_ms=now_ms,

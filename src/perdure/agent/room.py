@@ -1,16 +1,21 @@
-"""What the parts of a conversation share: one transcript, one handshake, one agent, one host. Data only."""
+"""What the parts of a conversation share: one transcript, one handshake, one agent, one host. Data, mostly."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from perdure.agent.page import Page
 from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
 from perdure.chat.handshake import Handshake
+from perdure.chat.interactions import Interaction, Interactions
+from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
 from perdure.session.transcript import Transcript
+from perdure.storage.contract import Operation
+from perdure.storage.interactions import InteractionRow, PutInteraction
 
-__all__ = ["Room"]
+__all__ = ["Room", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +26,17 @@ class Room:
     services: Services
     transcript: Transcript
     handshake: Handshake[PeerId]
+    page: Page = field(default_factory=Page)
+    interactions: Interactions = field(default_factory=Interactions)
 
     def show(self) -> None:
         """Send the conversation to everybody."""
         everyone = self.handshake.everyone
         if everyone:
             self.services.send(everyone, frames.transcript(self.transcript.texts()))
+
+
+def kept(interaction: Interaction) -> Operation:
+    """The operation that stores an interaction as it is now."""
+    row = InteractionRow(interaction.call, interaction.turn, interaction.state, codec.encode_text(interaction))
+    return PutInteraction(row)

@@ -43,6 +43,8 @@ class LiveStream(ChunkLog):
         super().__init__(turn, continuation=continuation)
         self._services = services
         self._stored = 0
+        self._along: list[Operation] = []
+        """What is to be stored in the same write as the chunks so far."""
         self._timer: Timer | None = None
 
     def add(self, chunk: Chunk) -> str:
@@ -56,6 +58,10 @@ class LiveStream(ChunkLog):
             self._timer = self._services.later(INTERVAL, self._checkpoint)
         return self.frames.live(body, seq)
 
+    def along(self, operation: Operation) -> None:
+        """This holds with the chunks so far: it is stored in the same write."""
+        self._along.append(operation)
+
     async def flush(self) -> None:
         """Wait until every chunk so far is durable."""
         # With nothing left to store it still waits for the checkpoint before. Shielded: who waits may be stopped, and a
@@ -65,11 +71,17 @@ class LiveStream(ChunkLog):
     def unstored(self) -> list[Operation]:
         """What is left to store. The caller stores it."""
         self.stop()
-        if self._stored == len(self.bodies):
-            return []
-        segment = AppendChunks(self.turn, self._stored, f"[{','.join(self.bodies[self._stored :])}]")
-        self._stored = len(self.bodies)
-        return [segment]
+        operations, self._along = self._along, []
+        if self._stored < len(self.bodies):
+            operations.insert(0, AppendChunks(self.turn, self._stored, f"[{','.join(self.bodies[self._stored :])}]"))
+            self._stored = len(self.bodies)
+        return operations
+
+    def forget(self) -> list[Operation]:
+        """The chunks need not be kept any more. Gives what was to be stored along with them."""
+        self.stop()
+        operations, self._along = self._along, []
+        return operations
 
     def stop(self) -> None:
         """No checkpoint will be made by itself any more."""

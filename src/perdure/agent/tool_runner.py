@@ -44,6 +44,10 @@ class Request:
     tool: Tool
     call: Call
     context: ToolContext
+    approved: bool = False
+    """Whether a person approved it: no other arguments will do."""
+    final: bool = False
+    """Whether its arguments were looked at by whoever decides on approval: they are not repaired any more."""
 
 
 async def run_call(request: Request, emit: Callable[[Chunk], None]) -> None:
@@ -108,8 +112,7 @@ async def _decide(request: Request, progress: Callable[[Any], None]) -> Any:
         case ToolCallDecision("substitute", output):
             return json_ready(output, call.tool)
         case ToolCallDecision("allow", value) if isinstance(value, Mapping):
-            changed = dict(cast("Mapping[str, Any]", value))
-            return await _execute(replace(request, call=Call(call.id, call.tool, changed)), progress)
+            return await _execute(await _changed(request, dict(cast("Mapping[str, Any]", value))), progress)
         case None | ToolCallDecision("allow", None):
             return await _execute(request, progress)
         case _:
@@ -119,10 +122,33 @@ async def _decide(request: Request, progress: Callable[[Any], None]) -> Any:
             )
 
 
+async def _changed(request: Request, input: dict[str, Any]) -> Request:
+    """The request with arguments that the application wants instead. What a person has to approve, no hook changes.
+
+    Raises:
+        ToolError: others were approved, or these would have to be.
+    """
+    call, tool = request.call, request.tool
+    if input == call.input:
+        return request
+    if request.approved:
+        raise ToolError(
+            f'before_tool_call() gave other arguments for the tool "{call.tool}" than the ones that were approved. '
+            "It did not run."
+        )
+    if tool.needs_approval is not False and await tool.asks(input, request.context):
+        raise ToolError(
+            f'before_tool_call() gave arguments for the tool "{call.tool}" that need approval. It did not run.'
+        )
+    return replace(request, call=Call(call.id, call.tool, input))
+
+
 async def _execute(request: Request, progress: Callable[[Any], None]) -> Any:
     try:
         return await request.tool.run(request.call.input, request.context, progress)
     except InvalidToolInput as error:
+        if request.approved or request.final:
+            raise
         repaired = await request.job.repair(request.call, str(error))
         if repaired is None or repaired.tool != request.call.tool:
             raise

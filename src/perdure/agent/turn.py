@@ -10,10 +10,12 @@ from typing import Any
 
 import anyio
 
+from perdure.agent.services import PeerId
 from perdure.agent.turn_config import TurnResult
 from perdure.chat.builder import MessageBuilder
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
+from perdure.tools import ToolSet
 
 __all__ = ["Turn"]
 
@@ -25,7 +27,7 @@ class Turn:
     id: str
     """The request id: the client's for a chat request."""
     trigger: str
-    """What asked for it: ``ws-chat``, ``programmatic``, ``rpc``."""
+    """What asked for it: ``ws-chat``, ``programmatic``, ``rpc``, ``auto-continuation``."""
     message_id: str
     """Id of the assistant message that it writes."""
     generation: int
@@ -36,12 +38,24 @@ class Turn:
     """Whether its answer starts a branch: another answer to a message that may have one."""
     continuation: bool = False
     """Whether it goes on with the last answer instead of making a new one."""
+    group: str | None = None
+    """The turn whose tool calls were answered, for one that goes on after that."""
+    not_before_ms: int = 0
+    """When it may start: Unix time in milliseconds."""
+    attempts: int = 0
+    """How often it was begun before and cut off by the end of the process."""
     own_messages: Sequence[str] = ()
     """Ids of the messages that came with it."""
     origin_ids: Sequence[str] = ()
     """Ids of the user messages that its terminal frame names."""
+    sender: PeerId | None = None
+    """The connection that asked for it."""
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that the page sent beside the messages."""
+    client_tools: ToolSet = field(default_factory=lambda: ToolSet({}))
+    """Tools that the page, or whoever asked for the turn, gave along."""
+    unanswered: frozenset[str] = frozenset()
+    """Those among them whose calls nobody can answer: they are left open, and waited for by nobody."""
     inputs: Any = None
     """Messages to add when it starts, or a function that gives them then."""
     listener: Callable[[Chunk], None] | None = None
@@ -59,6 +73,13 @@ class Turn:
 
     def to_json(self) -> str:
         """What is needed to know, after a restart, what this turn was to do."""
-        stored = {"parent": self.parent, "own": self.own_messages, "origin": self.origin_ids, "body": self.body}
+        stored: dict[str, Any] = {
+            "parent": self.parent,
+            "own": self.own_messages,
+            "origin": self.origin_ids,
+            "body": self.body,
+        }
         marks = {"continuation": self.continuation, "branches": self.branches}
+        if self.group is not None:
+            stored |= {"group": self.group, "attempts": self.attempts}
         return codec.encode_text({**stored, **{name: True for name, is_set in marks.items() if is_set}})

@@ -14,6 +14,7 @@ from perdure.tools.merge import ToolSource
 __all__ = [
     "ChatErrorContext",
     "ChatResponse",
+    "PendingApproval",
     "StepConfig",
     "StepContext",
     "StepResult",
@@ -225,6 +226,23 @@ class ToolCallResult:
     """The result as the model sees it: a JSON value. Do not change it."""
     error: BaseException | None = None
     duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PendingApproval:
+    """A tool call that waits for a person's decision."""
+
+    tool_call_id: str
+    approval_id: str
+    tool_name: str
+    input: dict[str, Any]
+    """The arguments that the model wrote. A copy."""
+    message_id: str
+    """The message that holds the call."""
+    asked_ms: int
+    """Unix time in milliseconds."""
+    expires_ms: int | None
+    """When it is denied by itself; ``None``: never."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,39 +9,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.answer import Answer
-from perdure.agent.attempt import Ending, attempt
-from perdure.agent.hooks import call, overridden
+from perdure.agent.attempt import attempt
+from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
+from perdure.agent.making import asked_by_client, asked_by_server, going_on
 from perdure.agent.nesting import Nesting
 from perdure.agent.room import Room
-from perdure.agent.stopping import is_stopping
+from perdure.agent.services import PeerId
+from perdure.agent.settling import closing, give_up_calls, settle_calls
 from perdure.agent.stream import ChunkLog
-from perdure.agent.think import Think
+from perdure.agent.submits import ClientSubmits
 from perdure.agent.turn import Turn
-from perdure.agent.turn_config import ChatResponse, TurnResult
+from perdure.chat.concurrency import Decision
 from perdure.chat.reconcile import Changes
-from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
 from perdure.protocol import server_frames as frames
 from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
+from perdure.tools import ToolSet
 
-__all__ = ["Failure", "Turns"]
+__all__ = ["Turns"]
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The turn that failed last, kept for clients that were away."""
-
-    log: ChunkLog
-    text: str
-    origin_ids: Sequence[str]
+_NOTHING_NEW = Changes([], None, [])
 
 
 class Turns:
@@ -52,8 +46,10 @@ class Turns:
         self._services = room.services
         self._transcript = room.transcript
         self._handshake = room.handshake
+        self._interactions = room.interactions
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
+        self._submits = ClientSubmits(room, self._open)
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
@@ -72,6 +68,11 @@ class Turns:
         return self._answer.stream if self._answer is not None else None
 
     @property
+    def answer(self) -> Answer | None:
+        """What the turn that runs has said."""
+        return self._answer
+
+    @property
     def active(self) -> Turn | None:
         """The turn that runs."""
         return self._open.get(self._queue.active or "")
@@ -83,36 +84,90 @@ class Turns:
 
     # ── accepting ───────────────────────────────────────────────────
 
-    def accept(self, request: str, changes: Changes, body: Mapping[str, Any]) -> bool:
-        """Take a client's request, with the messages that came with it. False when it was accepted before."""
-        own = [message.id for message in changes.append]
-        turn = Turn(
-            id=request,
-            trigger="ws-chat",
-            message_id=self._services.new_id(),
-            generation=self._generation,
-            parent=own[-1] if own else changes.parent,
-            branches=not own and changes.parent != self._transcript.leaf,
-            own_messages=own,
-            origin_ids=changes.origin_ids,
-            body=body,
-        )
-        return self._admit(turn, changes)
+    def decide(self, request: str, *, submit: bool) -> Decision | None:
+        """What becomes of a client's request; ``None`` for one that came before. What is not dropped must be accepted
+        at once. A ``submit`` is every request but the wish for another answer.
 
-    def submit(self, trigger: str, *, inputs: Any = None, continuation: bool = False, body: Any = None) -> Turn:
-        """Take a turn that the server's own code asks for. It has a result to wait for."""
-        turn = Turn(
-            id=self._services.new_id(),
-            trigger=trigger,
-            message_id=self._services.new_id(),
-            generation=self._generation,
-            continuation=continuation,
-            body=body or {},
+        Raises:
+            ConfigurationError: the agent's ``message_concurrency`` is none.
+        """
+        if self._queue.knows(request):
+            logger.info("Ignored a chat request that was delivered twice: %s", request)
+            return None
+        decision = self._submits.decide(request, self._generation) if submit else Decision()
+        if decision.drops:
+            self._queue.refuse(request)
+        return decision
+
+    def accept(
+        self, peer: PeerId, request: str, changes: Changes, decision: Decision, also: Sequence[Operation] = ()
+    ) -> None:
+        """Take a client's new request, with the messages that came with it. ``also`` is stored in the same write."""
+        turn = asked_by_client(self._room, self._generation, peer, request, changes, decision)
+        self._admit(turn, changes, [*also, *self._submits.supersede(decision, self._queue.active)])
+
+    def submit(
+        self,
+        trigger: str,
+        *,
+        inputs: Any = None,
+        continuation: bool = False,
+        body: Mapping[str, Any] | None = None,
+        client_tools: ToolSet | None = None,
+        unanswered: frozenset[str] = frozenset(),
+    ) -> Turn:
+        """Take a turn that the server's own code asks for. It has a result to wait for.
+
+        Without a body and client tools of its own it runs with the page's.
+        """
+        turn = asked_by_server(
+            self._room,
+            self._generation,
+            trigger,
             inputs=inputs,
-            result=asyncio.get_running_loop().create_future(),
+            continuation=continuation,
+            body=body,
+            client_tools=client_tools,
+            unanswered=unanswered,
         )
-        self._admit(turn, Changes([], None, []))
+        self._admit(turn, _NOTHING_NEW)
         return turn
+
+    # ── going on after answers ──────────────────────────────────────
+
+    def is_overtaken(self, group: str) -> bool:
+        """Whether a turn waits that will see the answers to this turn's calls: no other has to go on with them."""
+        return self._is_awaited or self._queue.active not in {None, group}
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether a turn waits that will run."""
+        return any(not self._submits.is_superseded(self._open[request]) for request in self._queue.waiting)
+
+    def store(self, operations: Sequence[Operation]) -> None:
+        """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        for group in self._interactions.ready:
+            if not self.is_overtaken(group):
+                self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
+                return
+        self._services.write(operations)
+
+    def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
+        """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
+        been done, or was cut off. :meth:`begin` starts it."""
+        turn = going_on(self._room, self._generation, group, message, attempts)
+        self._admit(turn, _NOTHING_NEW, operations, begin=False)
+
+    def begin(self) -> None:
+        """The agent is awake: start the turn that it woke up with."""
+        if self._queue.active is not None:
+            self._start(self._open[self._queue.active])
+
+    def audience(self, message: str) -> Sequence[PeerId]:
+        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
+        brings the change, and would be put on top of a message that has what is replayed already."""
+        streams = self.streaming and self.active is not None and self.active.builder.id == message
+        return self._handshake.listeners if streams else self._handshake.everyone
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
@@ -127,17 +182,22 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def _admit(self, turn: Turn, changes: Changes) -> bool:
+    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = (), *, begin: bool = True) -> None:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
-            logger.info("Ignored a chat request that was delivered twice: %s", turn.id)
-            return False
+            logger.info("Ignored a turn that was admitted before: %s", turn.id)
+            return
         self._open[turn.id] = turn
-        self._services.write(self._opening(turn, changes, waiting=admission == "queue"))
-        self._handshake.accepted(turn.id)
-        if admission == "run":
+        self._services.write([*also, *self._opening(turn, changes, waiting=admission == "queue")])
+        self._expect(turn)
+        if admission == "run" and begin:
             self._start(turn)
-        return True
+
+    def _expect(self, turn: Turn) -> None:
+        if turn.group is None:
+            self._handshake.accepted(turn.id)
+        else:
+            self._handshake.admitted(turn.id)
 
     def _opening(self, turn: Turn, changes: Changes, *, waiting: bool) -> list[Operation]:
         """One transaction: the messages and the turn that is to answer them."""
@@ -163,7 +223,10 @@ class Turns:
             return
         if turn.inputs is None and self._queue.withdraw(request):
             self._withdrawn += turn.own_messages
-            self._services.write([CloseTurn(turn.id, "aborted", None, self._services.now_ms())])
+            given_up = give_up_calls(self._room, turn)
+            closing = CloseTurn(turn.id, "aborted", None, self._services.now_ms())
+            self.store([*given_up.operations, closing])
+            given_up.tell()
             self._end(turn, Ending("aborted"))
             self._report(turn, Ending("aborted"))
         else:
@@ -194,6 +257,8 @@ class Turns:
             self._report(turn, Ending("skipped"))
         self.failure = None
         self._withdrawn.clear()
+        self._interactions.clear()
+        self._submits.clear()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -232,7 +297,7 @@ class Turns:
             emit("message:error", requestId=turn.id, error=ending.error)
             emit("chat:request:failed", requestId=turn.id, stage=stage, messagesPersisted=True, error=ending.error)
         if answer.opened:
-            await self._tell_application(turn, ending)
+            await tell_application(self._room.think, turn, ending)
         self._report(turn, ending)
         self._go_on(turn)
         return ending
@@ -241,9 +306,15 @@ class Turns:
         if turn.generation != self._generation:
             return Ending("skipped")
         ending = Ending("aborted")
+        begun = False
         with turn.scope:
-            ending = await attempt(turn, answer, self._room)
-        return ending
+            if (wait := turn.not_before_ms - self._services.now_ms()) > 0:
+                await self._services.sleep(wait / 1000)
+            begun = self._submits.begin(turn)
+            if begun:
+                ending = await attempt(turn, answer, self._room)
+        lost = not begun and (self._submits.is_superseded(turn) or turn.generation != self._generation)
+        return Ending("skipped") if lost else ending
 
     def _settle(self, turn: Turn, answer: Answer, ending: Ending) -> None:
         """The turn is over: store, then show, then say so."""
@@ -251,88 +322,50 @@ class Turns:
         self._handshake.stream_ended()
         if turn.generation == self._generation:
             turn.builder.close()
-            if repaired := settle_open_calls(turn.builder.parts):
-                emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
-            self._services.write(self._closing(turn, answer, ending))
+            given_up = settle_calls(self._room, turn, ending)
+            operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
+            if ending.error is not None:
+                self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
+            following = self._following()
+            if following is not None:
+                operations += self._opening(following, _NOTHING_NEW, waiting=True)
+            self._services.write(operations)
             self._transcript.begin(self._withdrawn)
             self._withdrawn.clear()
+            given_up.tell()
             if turn.builder.changed:
                 self._room.show()
         self._end(turn, ending)
 
-    def _closing(self, turn: Turn, answer: Answer, ending: Ending) -> list[Operation]:
-        """One transaction: the message, the turn's end, and what becomes of its chunks."""
-        now = self._services.now_ms()
-        operations: list[Operation] = []
-        if turn.builder.changed:
-            message = turn.builder.message()
-            if turn.continuation:
-                operations += self._transcript.update(message)
-            else:
-                parent = turn.parent if turn.branches else self._transcript.tip(turn.parent)
-                operations += self._transcript.answer(message, parent, now)
-        if ending.error is None:
-            answer.stream.stop()
-            operations.append(DropChunks(turn.id))
-        else:
-            # Clients that were away are shown what was said and then the error, until the next request.
-            operations += answer.stream.unstored()
-            self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
-        operations.append(CloseTurn(turn.id, ending.outcome, ending.error, now))
-        return operations
+    def _following(self) -> Turn | None:
+        """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
+        earlier one, if this one was stopped before it had overtaken them."""
+        group = next(iter(self._interactions.ready), None)
+        if group is None or self._is_awaited:
+            return None
+        following = going_on(self._room, self._generation, group)
+        self._queue.admit(following.id)
+        self._open[following.id] = following
+        self._handshake.admitted(following.id)
+        return following
 
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
         self._leaving[turn.id] = self._open.pop(turn.id)
-        end = frames.ChunkFrames(turn.id, continuation=turn.continuation)
-        if ending.error is None or ending.told:
-            frame = end.terminal(ending.outcome, turn.origin_ids)
-        else:
-            frame = end.terminal_error(ending.error, turn.origin_ids)
-        self._services.send(self._handshake.listeners, frame)
+        self._services.send(self._submits.end(turn, ending), terminal_frame(turn, ending))
         self._services.then(lambda: self._told(turn))
         failed = self.failure is not None and self.failure.log.turn == turn.id
         for peer in self._handshake.settled(turn.id, failed=failed):
             # Whoever came while the turn was being prepared is shown why nothing came of it.
             self._services.send((peer,), frames.resuming(turn.id) if failed else frames.nothing_to_resume())
 
-    async def _tell_application(self, turn: Turn, ending: Ending) -> None:
-        think = self._room.think
-        if not overridden(think, Think.on_chat_response):
-            return
-        response = ChatResponse(
-            request_id=turn.id,
-            status=_status(ending),
-            message=turn.builder.message(),
-            continuation=turn.continuation,
-            error=ending.error,
-        )
-        try:
-            await call(think.on_chat_response, response)
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and is_stopping():
-                raise
-            # The turn is over and stored: what the application makes of it changes nothing.
-            logger.exception("on_chat_response failed for turn %s", turn.id)
-
     def _report(self, turn: Turn, ending: Ending) -> None:
-        """Whoever waits for the turn learns how it ended."""
-        if turn.result is None or turn.result.done():
-            return
-        stale = turn.generation != self._generation
-        completed = ending.outcome == "completed" and not stale
-        turn.result.set_result(
-            TurnResult(
-                request_id=turn.id,
-                status="skipped" if ending.outcome == "completed" and stale else _status(ending),
-                error=ending.error,
-                message=turn.builder.message() if completed and turn.builder.has_content else None,
-                continuation=turn.continuation,
-            )
-        )
+        report(turn, ending, stale=turn.generation != self._generation)
 
     def _go_on(self, turn: Turn) -> None:
         following = self._queue.finish(turn.id)
+        while following is not None and self._submits.is_superseded(self._open[following]):
+            following = self._skip(self._open[following])
         if self._ended is not None:
             self._ended.set()
         if following is not None:
@@ -341,6 +374,13 @@ class Turns:
         else:
             self._transcript.shrink()
 
+    def _skip(self, turn: Turn) -> str | None:
+        """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""
+        self._transcript.begin(turn.own_messages)
+        self._services.write([CloseTurn(turn.id, "skipped", None, self._services.now_ms())])
+        self._end(turn, Ending("skipped"))
+        return self._queue.finish(turn.id)
+
     def _told(self, turn: Turn) -> None:
         del self._leaving[turn.id]
 
@@ -348,7 +388,3 @@ class Turns:
     def unfinished(self) -> list[Turn]:
         """The turns whose end nobody was told, in the order in which they were accepted."""
         return [*self._leaving.values(), *self._open.values()]
-
-
-def _status(ending: Ending) -> Any:
-    return "aborted" if ending.outcome == "recovering" else ending.outcome

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
 from perdure.agent.conversation import Conversation
+from perdure.agent.ending import Failure
+from perdure.agent.page import PAGE, Page
+from perdure.agent.room import kept
 from perdure.agent.services import Services
 from perdure.agent.stream import ChunkLog, bodies_of
 from perdure.agent.think import Think
-from perdure.agent.turns import Failure
+from perdure.agent.values import NAMESPACE
+from perdure.chat.concurrency import strategy_of
+from perdure.chat.interactions import Interaction, Interactions
 from perdure.chat.recovery import INTERRUPTED_TURN, rebuild
 from perdure.protocol import codec
 from perdure.session.archive import Archive
@@ -22,14 +29,22 @@ from perdure.storage.contract import (
     DropChunks,
     LoadAgent,
     LoadChunks,
+    LoadValue,
     Operation,
     Store,
     TurnRow,
 )
+from perdure.storage.interactions import InteractionRow, LoadInteractions
 
 __all__ = ["wake"]
 
 logger = logging.getLogger(__name__)
+
+_WAITING = frozenset({"queued", "superseded"})
+"""Turns that had not begun."""
+
+ATTEMPTS = 3
+"""How often a continuation that the end of the process cut off is begun again: it may be what ends the process."""
 
 
 class _Request(msgspec.Struct):
@@ -40,6 +55,8 @@ class _Request(msgspec.Struct):
     origin: list[str] = []
     continuation: bool = False
     branches: bool = False
+    group: str | None = None
+    attempts: int = 0
 
     @property
     def needed(self) -> list[str]:
@@ -47,26 +64,63 @@ class _Request(msgspec.Struct):
         return self.own if self.parent is None else [*self.own, self.parent]
 
 
-async def wake(think: Think, key: str, store: Store, services: Services, window: int = WINDOW) -> Conversation:
+@dataclass(slots=True)
+class _Left:
+    """What the last process left open, and what comes of it."""
+
+    operations: list[Operation] = field(default_factory=list[Operation])
+    failure: Failure | None = None
+    """What clients are shown."""
+    again: tuple[str, str, int] | None = None
+    """The turn whose calls were answered, the message that holds them, and how often going on was tried."""
+
+
+async def wake(
+    think: Think, key: str, store: Store, services: Services, window: int = WINDOW, upload: float = math.inf
+) -> Conversation:
     """The conversation of the agent with this key, as it is stored; empty when there is none.
 
-    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most. What
-    is damaged is left out with a warning, and stays stored.
+    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most,
+    and may add ``upload`` in one message. What is damaged is left out with a warning, and stays stored. If it was about
+    to go on after answers, it does so after :meth:`Conversation.begin`.
 
     Raises:
         StorageError: it cannot be read.
+        ConfigurationError: the class says something unusable.
     """
+    strategy_of(think.message_concurrency, type(think).__name__)
     record = await store.read(LoadAgent(key))
     archive = Archive(store, key, services.settled)
     memory = _budget(think.hydration_byte_budget)
     transcript = await Transcript.open(archive, record, window=window, memory=memory)
+    page, interactions = Page(), Interactions()
+    if record.messages or record.open_turns:
+        page = Page(await store.read(LoadValue(key, NAMESPACE, PAGE)))
+        interactions = Interactions(_interactions_in(await store.read(LoadInteractions(key))))
+    left = _Left()
     if record.open_turns:
-        failure = await _close_left_open(key, record, transcript, store, services)
+        left = await _close_left_open(key, record, transcript, store, services, interactions)
     else:
-        failure = await _last_failure(key, record.last_turn, store)
-    transcript.shrink()
+        left.failure = await _last_failure(key, record.last_turn, store)
     finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
-    return Conversation(think, services, transcript, failure, finished)
+    conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions, upload)
+    if left.again is not None:
+        conversation.take_up(*left.again, left.operations)
+    else:
+        if left.operations:
+            # Nothing waits for it: the next start would make the same of what is stored. So the conversation can be
+            # read even when nothing can be written.
+            services.checkpoint(left.operations)
+        transcript.shrink()
+    return conversation
+
+
+def _interactions_in(rows: Sequence[InteractionRow]) -> Iterator[Interaction]:
+    for row in rows:
+        try:
+            yield codec.decode_as(Interaction, row.body)
+        except codec.DecodeError as error:
+            logger.warning("What is stored of the tool call %s is damaged: %s", row.call, error)
 
 
 def _budget(given: float) -> float:
@@ -74,61 +128,105 @@ def _budget(given: float) -> float:
 
 
 async def _close_left_open(
-    key: str, record: AgentRecord, transcript: Transcript, store: Store, services: Services
-) -> Failure | None:
-    """Keep what the open turns said, and close them. The last one is the failure that clients are shown."""
-    failure: Failure | None = None
-    operations: list[Operation] = []
+    key: str,
+    record: AgentRecord,
+    transcript: Transcript,
+    store: Store,
+    services: Services,
+    interactions: Interactions,
+) -> _Left:
+    """Keep what the open turns said, and close them. The last one is the failure that clients are shown, unless it
+    waits for somebody, or goes on."""
     requests = [(turn, _request_of(turn)) for turn in record.open_turns]
-    await _read_what_they_need([request for _, request in requests], transcript)
-    waiting = [identifier for turn, request in requests if turn.status == "queued" for identifier in request.own]
-    # They keep their place behind the answer that was being made.
+    superseded = [turn.id for turn in record.open_turns if turn.status == "superseded"]
+    # First, as the turn that closes last is the one that clients are shown.
+    left = _Left([CloseTurn(turn, "skipped", None, services.now_ms()) for turn in superseded])
+    await _read_what_they_need(requests, transcript)
+    # Stopped while they waited: they keep their place behind the answer that was being made.
     withdrawn = [identifier for turn in record.withdrawn for identifier in _request_of(turn).own]
-    await transcript.recall([*waiting, *withdrawn])
+    waiting = [identifier for turn, request in requests if turn.status in _WAITING for identifier in request.own]
+    await transcript.recall(withdrawn)
     await transcript.recall_following([*waiting, *withdrawn])
     transcript.hold([*waiting, *withdrawn])
     for turn, request in requests:
         transcript.begin(request.own)
-        if failure is not None:
-            operations.append(DropChunks(failure.log.turn))
+        if turn.status == "superseded":
+            continue
+        if left.failure is not None:
+            left.operations.append(DropChunks(left.failure.log.turn))
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
-        operations += _keep_answer(turn, request, log, transcript, services.now_ms())
-        operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, services.now_ms()))
+        left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
+        left.failure = _close(turn, request, log, left, interactions, services.now_ms())
         transcript.begin(withdrawn)
-        failure = Failure(log, INTERRUPTED_TURN, request.origin)
-    # Nothing waits for it: the next start would make the same of what is stored. So the conversation can be read even
-    # when nothing can be written.
-    services.checkpoint(operations)
-    return failure
+    transcript.begin(withdrawn)
+    return left
 
 
-async def _read_what_they_need(requests: list[_Request], transcript: Transcript) -> None:
+def _close(
+    turn: TurnRow, request: _Request, log: ChunkLog, left: _Left, interactions: Interactions, now_ms: int
+) -> Failure | None:
+    """Close one turn. Gives the failure that it is, if it is one."""
+    left.again = None
+    if interactions.of(turn.id):
+        # It had come to its end: somebody is asked, or has answered already.
+        if interactions.is_ready(turn.id):
+            left.again = (turn.id, turn.message_id, 0)
+        left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
+        return None
+    if request.group is not None and request.attempts + 1 < ATTEMPTS:
+        left.again = (request.group, turn.message_id, request.attempts + 1)
+        left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "interrupted", None, now_ms)]
+        return None
+    left.operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, now_ms))
+    return Failure(log, INTERRUPTED_TURN, request.origin)
+
+
+async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcript: Transcript) -> None:
     """Answers go behind messages that may be older than what is in memory."""
-    on_path = [identifier for request in requests if not request.branches for identifier in request.needed]
+    on_path = [identifier for _, request in requests if not request.branches for identifier in request.needed]
     await transcript.extend(on_path)
-    for request in requests:
+    for turn, request in requests:
         if request.branches and request.parent is not None:
             await transcript.reach([], request.parent)
-    if any(request.continuation for request in requests) and (tip := transcript.tip(None)) is not None:
-        await transcript.load(tip)
+        if request.continuation and (extended := _extended(turn, request, transcript)) is not None:
+            await transcript.reach([extended], extended)
+
+
+def _extended(turn: TurnRow, request: _Request, transcript: Transcript) -> str | None:
+    """The message that a continuation goes on with."""
+    return transcript.tip(None) if request.group is None else turn.message_id
 
 
 def _keep_answer(
-    turn: TurnRow, request: _Request, log: ChunkLog, transcript: Transcript, now_ms: int
+    turn: TurnRow,
+    request: _Request,
+    log: ChunkLog,
+    transcript: Transcript,
+    now_ms: int,
+    interactions: Interactions,
 ) -> list[Operation]:
-    """Store what a turn said before it was interrupted."""
+    """Store what a turn said before it was interrupted, and what was answered meanwhile."""
+    operations: list[Operation] = []
+    if request.group is not None:
+        # Whether these did anything is unknown: they are errors, and never run again.
+        begun = [each for each in interactions.of(request.group) if each.state == "running"]
+        if request.attempts + 1 >= ATTEMPTS:
+            begun = interactions.drop([request.group], now_ms)
+        for interaction in begun:
+            interactions.settle(interaction.call)
+            operations.append(kept(interaction))
+    last = transcript.known.get(_extended(turn, request, transcript) or "") if request.continuation else None
+    extended = last.message.message if last is not None and last.message else None
     chunks = [codec.decode(codec.decode(body)) for body in log.bodies]
-    last = transcript.known.get(transcript.tip(None) or "")
-    extended = last.message.message if request.continuation and last is not None and last.message else None
-    message = rebuild(turn.message_id, chunks, extended)
+    message = rebuild(turn.message_id, chunks, extended, interactions.of(turn.id), left=interactions.unsettled)
     if message is None:
-        return []
+        return operations
     if extended is not None:
-        return transcript.update(message)
+        return [*operations, *transcript.update(message)]
     parent = request.parent if request.parent in transcript.known else None
     if not request.branches or parent is None:
         parent = transcript.tip(parent)
-    return transcript.answer(message, parent, now_ms)
+    return [*operations, *transcript.answer(message, parent, now_ms)]
 
 
 async def _last_failure(key: str, turn: TurnRow | None, store: Store) -> Failure | None:

@@ -6,12 +6,12 @@ Tolerant like the clients' observers: what does not fit is left out, nothing rai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, ClassVar, cast
 
 from perdure.chat.repair import normalise_inputs
 from perdure.protocol import codec
-from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
+from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part, tool_name
 
 __all__ = ["MessageBuilder"]
 
@@ -34,6 +34,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "tool-output-available": ("toolCallId",),
     "tool-output-error": ("toolCallId", "errorText"),
     "tool-output-denied": ("toolCallId",),
+    "tool-approval-request": ("toolCallId", "approvalId"),
 }
 """The texts without which a chunk of this type says nothing."""
 
@@ -99,6 +100,10 @@ class MessageBuilder:
         """Ids of the tool calls that are not settled, in call order."""
         return [call_id for call_id, part in self._tools.items() if not is_settled(part)]
 
+    def open_calls_of(self, tools: Container[str]) -> set[str]:
+        """Ids of the calls of these tools that are not settled."""
+        return {call_id for call_id in self.open_calls() if tool_name(self._tools[call_id]) in tools}
+
     # ── building ────────────────────────────────────────────────────
 
     def apply(self, chunk: Chunk) -> None:
@@ -109,6 +114,9 @@ class MessageBuilder:
         for field in _NEEDED.get(kind, ()):
             if not isinstance(chunk.get(field), str):
                 return
+        # Data that is shown and forgotten is of no message.
+        if kind.startswith("data-") and chunk.get("transient"):
+            return
         self.changed = self.changed or kind not in _MARKS
         if kind in {"text-delta", "reasoning-delta"}:
             opened = self._open.get((kind[:-6], chunk["id"]))
@@ -121,6 +129,15 @@ class MessageBuilder:
             self._parts.append(dict(chunk))
         elif kind.startswith("data-"):
             self._data(chunk)
+
+    def change(self, call_id: str, change: Callable[[Part], Part]) -> None:
+        """Somebody outside the stream changed a tool call that is not settled."""
+        part = self._tools.get(call_id)
+        if part is not None and not is_settled(part):
+            changed = change(part)
+            part.clear()
+            part.update(changed)
+            self.changed = True
 
     def close(self) -> None:
         """The stream is over: text and reasoning that were still open are done."""
@@ -174,7 +191,9 @@ class MessageBuilder:
 
     def _input_available(self, chunk: Chunk) -> None:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
-        if part["state"] == "input-streaming":
+        if part["state"] in {"input-streaming", "input-available"}:
+            # Whoever puts a call right may find that another tool was meant.
+            part["type"] = f"tool-{chunk['toolName']}"
             part["state"] = "input-available"
             part["input"] = _as_object(chunk.get("input"))
             _tool_extras(chunk, part)
@@ -198,13 +217,16 @@ class MessageBuilder:
             part.update(state="output-error", errorText=_sound(chunk["errorText"]))
 
     def _output_denied(self, chunk: Chunk) -> None:
-        if part := self._tools.get(chunk["toolCallId"]):
+        if (part := self._tools.get(chunk["toolCallId"])) and not is_settled(part):
             _forget_result(part)
             part["state"] = "output-denied"
 
+    def _approval_request(self, chunk: Chunk) -> None:
+        part = self._tools.get(chunk["toolCallId"])
+        if part is not None and part["state"] in {"input-streaming", "input-available"}:
+            part.update(state="approval-requested", approval={"id": chunk["approvalId"]})
+
     def _data(self, chunk: Chunk) -> None:
-        if chunk.get("transient"):
-            return
         identifier = chunk.get("id")
         for part in self._parts if identifier is not None else ():
             if part["type"] == chunk["type"] and part.get("id") == identifier:
@@ -241,6 +263,7 @@ class MessageBuilder:
         "tool-output-available": _output_available,
         "tool-output-error": _output_error,
         "tool-output-denied": _output_denied,
+        "tool-approval-request": _approval_request,
     }
 
 

@@ -1,8 +1,9 @@
 """Who is told what about the stream that runs: offers, replays, and who must wait (reference: protocol §9).
 
 Keeps, for one agent, which connections were offered a stream and have not taken it up (they get no chunks: the replay
-brings them), which wait for an accepted turn to start streaming, and which failed turn is still to be shown to clients
-that were away. Generic in the connection, which only needs to be hashable. Pure.
+brings them), which wait for an accepted turn or a continuation to start streaming, and which failed turn is still to be
+shown to clients that were away. A continuation belongs to the connection that answered last. Generic in the connection,
+which only needs to be hashable. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-__all__ = ["REMEMBERED", "Greeting", "Handshake", "Idle", "Pending", "Replay", "Resuming"]
+__all__ = ["REMEMBERED", "Greeting", "Handshake", "Idle", "Pending", "Replay", "Resuming", "Taken"]
 
 P = TypeVar("P", bound=Hashable)
 
@@ -29,11 +30,28 @@ class Pending(msgspec.Struct, frozen=True):
     id: str
 
 
+class Taken(msgspec.Struct, frozen=True):
+    """A continuation streams that belongs to another connection; this one gets its chunks as they are."""
+
+
 class Idle(msgspec.Struct, frozen=True):
     """Nothing runs, waits, or is left to be shown."""
 
 
-Greeting = Resuming | Pending | Idle
+Greeting = Resuming | Pending | Taken | Idle
+
+
+class _Continuation(Generic[P]):
+    """A continuation that somebody asked for: its connection, and who else asked or waits for it."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.owner: P | None = None
+        """``None`` once its connection is gone, and when the server's own code asked."""
+        self.awaited: dict[P, None] = {}
+        self.admitted = False
+        """Whether its turn has been accepted; until then other calls may have to be answered first."""
+
 
 REMEMBERED = 8
 """How many offers of one connection are remembered that it has not answered."""
@@ -56,6 +74,10 @@ class Handshake(Generic[P]):
         self._unanswered: dict[P, list[str]] = {}
         """What connections were offered and have not acked, oldest first: the ack may be on its way."""
         self._parked: set[P] = set()
+        self._next: _Continuation[P] | None = None
+        """The continuation that is to come."""
+        self._current: _Continuation[P] | None = None
+        """The one that streams."""
         self._listeners: tuple[P, ...] | None = ()
 
     @property
@@ -91,7 +113,12 @@ class Handshake(Generic[P]):
     def probed(self, peer: P) -> Greeting:
         """A connection asks whether there is something to attach to. It gets an answer each time it asks."""
         if self._streaming is not None:
+            if self._current is not None and self._current.owner not in {None, peer}:
+                return Taken()
             return self._offer(peer, self._streaming)
+        if (coming := self._next) is not None and self._may_wait(peer, coming):
+            coming.awaited[peer] = None
+            return Pending(coming.id)
         if self._failed is not None:
             return self._note(peer, self._failed)
         if self._accepted:
@@ -120,7 +147,40 @@ class Handshake(Generic[P]):
         self._offered.discard(peer)
         self._unanswered.pop(peer, None)
         self._parked.discard(peer)
+        for continuation in (self._next, self._current):
+            if continuation is not None:
+                continuation.awaited.pop(peer, None)
+                if continuation.owner == peer:
+                    continuation.owner = None
         self._listeners = None
+
+    # ── continuations ───────────────────────────────────────────────
+
+    def wanted(self, continuation: str, peer: P | None) -> None:
+        """A connection, or the server's own code, answered a tool call and wants the conversation to go on. That one's
+        it is then."""
+        coming = self._next
+        if coming is None or coming.id != continuation:
+            coming = self._next = _Continuation(continuation)
+        coming.owner = peer
+        if peer is not None:
+            coming.awaited[peer] = None
+
+    def admitted(self, continuation: str) -> None:
+        """The turn of a continuation was accepted."""
+        self._failed = None
+        if self._next is None or self._next.id != continuation:
+            self._next = _Continuation(continuation)
+        self._next.admitted = True
+
+    def not_continued(self) -> list[P]:
+        """There will be no continuation. Gives the connections to release."""
+        coming, self._next = self._next, None
+        return [] if coming is None else list(coming.awaited)
+
+    def _may_wait(self, peer: P, coming: _Continuation[P]) -> bool:
+        # Without its connection it may take days until the other calls are answered: nobody is to wait for that.
+        return coming.owner == peer or (coming.owner is None and coming.admitted)
 
     # ── turns ───────────────────────────────────────────────────────
 
@@ -132,34 +192,39 @@ class Handshake(Generic[P]):
     def streaming(self, turn: str) -> list[P]:
         """A stream starts. Gives the connections to offer it to before its first chunk."""
         self._streaming = turn
-        waiting = self._release()
+        waiting = dict.fromkeys(self._release())
+        if self._next is not None and self._next.id == turn:
+            self._current, self._next = self._next, None
+            waiting.update(self._current.awaited)
         for peer in waiting:
             self._offer(peer, turn)
-        return waiting
+        return list(waiting)
 
     def stream_ended(self) -> None:
         """The stream is over, its message not yet stored. Who has not taken the offer up gets the end live."""
-        self._streaming = None
+        self._streaming = self._current = None
         self._offered.clear()
         self._listeners = None
 
     def settled(self, turn: str, *, failed: bool = False) -> list[P]:
-        """A request is over. Gives the parked connections to release: no stream will come for them."""
+        """A request is over. Gives the connections to release: no stream will come for them."""
         self._accepted.pop(turn, None)
         if failed:
             self._failed = turn
+        released = self.not_continued() if self._next is not None and self._next.id == turn else []
         if self._accepted or self._streaming is not None:
-            return []
-        return self._release()
+            return released
+        return [*released, *self._release()]
 
     def cleared(self) -> list[P]:
-        """The conversation was forgotten. Gives the parked connections to release."""
-        self._streaming = None
+        """The conversation was forgotten. Gives the connections to release that wait for a stream."""
+        awaiting = self.not_continued()
+        self._streaming = self._current = None
         self._failed = None
         self._accepted.clear()
         self._offered.clear()
         self._listeners = None
-        return self._release()
+        return list(dict.fromkeys([*awaiting, *self._release()]))
 
     def _offer(self, peer: P, stream: str) -> Resuming:
         self._offered.add(peer)

@@ -5,7 +5,7 @@ A call whose outcome is unknown is never run again: it becomes an error that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -28,11 +28,14 @@ class Repaired(msgspec.Struct, frozen=True):
     """Ids of the calls whose input was no object."""
 
 
-def settle_open_calls(parts: Iterable[Part], text: str = INTERRUPTED) -> list[str]:
-    """Give every open tool call among ``parts`` the error ``text``; gives the ids of the calls that changed."""
+def settle_open_calls(parts: Iterable[Part], text: str = INTERRUPTED, *, left: Container[str] = ()) -> list[str]:
+    """Give every open tool call among ``parts`` the error ``text``, but for those ``left`` as they are.
+
+    Gives the ids of the calls that changed.
+    """
     changed: list[str] = []
     for part in parts:
-        if is_tool_part(part) and not is_settled(part):
+        if is_tool_part(part) and not is_settled(part) and part["toolCallId"] not in left:
             if not isinstance(part.get("input"), dict):
                 part["input"] = {}
             part.pop("output", None)
@@ -62,8 +65,9 @@ def may_need_repair(text: str) -> bool:
     return '"toolCallId"' in text or '"tool-' in text or '"dynamic-tool"' in text
 
 
-def repair(message: UIMessage) -> Repaired | None:
-    """A message without open calls and with objects as inputs; ``None`` when it is so already. It is not changed."""
+def repair(message: UIMessage, left: Container[str] = ()) -> Repaired | None:
+    """A message without open calls, but for those ``left`` as they are, and with objects as inputs; ``None`` when it is
+    so already. It is not changed."""
     settled: list[str] = []
     normalised: list[str] = []
     parts: list[Part] = []
@@ -74,7 +78,7 @@ def repair(message: UIMessage) -> Repaired | None:
             if (with_object := normalise_inputs(part)) is not None:
                 fixed = with_object
                 normalised.append(call)
-            if not is_settled(part):
+            if not is_settled(part) and call not in left:
                 kept = {key: value for key, value in fixed.items() if key not in {"output", "preliminary"}}
                 fixed = {**kept, "state": "output-error", "errorText": INTERRUPTED}
                 settled.append(call)

@@ -36,9 +36,17 @@ class TurnQueue:
         """The turns that wait, first in first."""
         return tuple(self._waiting)
 
+    def knows(self, turn: str) -> bool:
+        """Whether this id was admitted or refused before."""
+        return turn == self._active or turn in self._waiting or turn in self._finished
+
+    def refuse(self, turn: str) -> None:
+        """A new turn is not to be. It is known from now on."""
+        self._finished.append(turn)
+
     def admit(self, turn: str) -> Admission:
-        """What to do with a new turn. ``run``: it is active now. ``duplicate``: this id was admitted before."""
-        if turn == self._active or turn in self._waiting or turn in self._finished:
+        """What to do with a new turn. ``run``: it is active now. ``duplicate``: its id is known."""
+        if self.knows(turn):
             return "duplicate"
         if self._active is None:
             self._active = turn

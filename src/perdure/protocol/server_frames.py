@@ -17,6 +17,7 @@ __all__ = [
     "cleared",
     "identity",
     "mcp_servers",
+    "message_updated",
     "nothing_to_resume",
     "pending",
     "resuming",
@@ -75,6 +76,11 @@ def transcript(messages: Iterable[str], *, connect: bool = False) -> str:
     """
     mark = '"connect":true,' if connect else ""
     return f'{{"type":"cf_agent_chat_messages",{mark}"messages":[{",".join(messages)}]}}'
+
+
+def message_updated(message: str) -> str:
+    """A tool call of a message changed. ``message`` is the whole message as JSON text."""
+    return f'{{"type":"cf_agent_message_updated","message":{message}}}'
 
 
 def cleared() -> str:

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from perdure.agent.base import Agent
+from perdure.agent.class_checks import check_class
 from perdure.errors import ConfigurationError, PerdureError
 from perdure.host.bus import Bus
 from perdure.host.engine import Engine
@@ -88,11 +89,13 @@ class App:
             engine: Internal, for tests: what to run on.
 
         Raises:
-            ConfigurationError: no classes, two that have the same name in URLs, one that is called ``Sub``, an unusable
-                ``prefix``, or ``idle_seconds`` is not positive.
+            ConfigurationError: no classes, two that have the same name in URLs, one that is called ``Sub`` or says
+                something unusable, an unusable ``prefix``, or ``idle_seconds`` is not positive.
         """
         self.agents = _by_path(agents)
         self.kinds = _by_path(dict.fromkeys((*agents, *sub_agents)))
+        for kind in self.kinds.values():
+            check_class(kind)
         self.data = Path(data if data is not None else os.environ.get("PERDURE_DATA", ".perdure"))
         self.limits = limits or Limits()
         self.allowed_hosts = list(allowed_hosts)
@@ -185,6 +188,7 @@ class App:
             engine.placement(store),
             events=self.events,
             window=self.limits.window,
+            upload=self.limits.upload,
             clock=engine.clock,
             idle_seconds=self._idle_seconds,
         )

@@ -145,6 +145,7 @@ class Archive:
 
 def _node_of(row: MessageRow) -> Node:
     node = Node(row.pos, row.id, None, row.role)
+    node.left_out = row.left_out
     if row.attachments:
         node.take_rest(row.body, row.attachments)
     else:

@@ -14,7 +14,7 @@ __all__ = ["Node"]
 class Node:
     """A message in the tree. Of some only the place is known."""
 
-    __slots__ = ("_rest", "id", "message", "parent", "pos", "references", "role", "size", "waiting")
+    __slots__ = ("_rest", "id", "left_out", "message", "parent", "pos", "references", "role", "size", "waiting")
 
     def __init__(self, pos: int, identifier: str, parent: str | None, role: str) -> None:
         self.pos = pos
@@ -32,6 +32,8 @@ class Node:
         """Bytes of the whole text in UTF-8, and one for what separates it from the next."""
         self.waiting = False
         """Whether it was accepted while another turn ran and its own has not started."""
+        self.left_out = False
+        """Whether models are not shown it: another message came before it was answered, and took its turn."""
 
     @property
     def text(self) -> str | None:

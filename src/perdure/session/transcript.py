@@ -7,7 +7,7 @@ What is decided synchronously (which messages are new, where an answer belongs) 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import cast
 
 import msgspec
@@ -179,7 +179,8 @@ class Transcript(Tree):
     # ── reading ─────────────────────────────────────────────────────
 
     async def history(self, upto: str | None, step: float = 8) -> list[HistoryMessage]:
-        """The branch that ends with message ``upto`` as a model is shown it: what of it is in memory, oldest first.
+        """The branch that ends with message ``upto`` as a model is shown it: what of it is in memory, oldest first,
+        but for the messages that models are not shown.
 
         Args:
             upto: Id of the last message; ``None`` for nothing.
@@ -198,6 +199,8 @@ class Transcript(Tree):
             shown = [node.whole(data) for node in nodes]
             old = settled_count(len(nodes), step)
             shown[:old] = [as_old(entry) for entry in shown[:old]]
+        if self._leaves_out:
+            shown = [entry for entry, node in zip(shown, nodes, strict=False) if not node.left_out]
         return _begun_by_user(shown, nodes)
 
     async def page(self, before: str | None = None, limit: int | None = None) -> list[UIMessage]:
@@ -220,22 +223,27 @@ class Transcript(Tree):
 
     # ── putting right ───────────────────────────────────────────────
 
-    def repair(self) -> Repairs:
+    def repair(self, left: Container[str] = ()) -> Repairs:
         """Put right what no model must be shown: calls without an outcome, inputs that are no objects.
 
-        Each message is looked at once.
+        Each message is looked at once, but for those with calls that are ``left`` as they are.
         """
-        done = Repairs([], [], [])
+        done, again = Repairs([], [], []), list[Node]()
         unchecked, self._unchecked = self._unchecked, []
         for node in unchecked:
             text = node.text
             if node.role != "assistant" or text is None or not may_need_repair(text):
                 continue
-            if self._nodes.get(node.id) is node and (repaired := repair(codec.decode(text))) is not None:
+            if self._nodes.get(node.id) is not node:
+                continue
+            message = codec.decode(text)
+            if any(part.get("toolCallId") in left for part in message["parts"]):
+                again.append(node)
+            if (repaired := repair(message, left)) is not None:
                 done.operations.extend(self.update(repaired.message))
                 done.settled.extend(repaired.settled)
                 done.normalised.extend(repaired.normalised)
-        self._unchecked.clear()
+        self._unchecked = again
         return done
 
     # ── what was read ───────────────────────────────────────────────
@@ -257,6 +265,7 @@ class Transcript(Tree):
             node = self._nodes.get(read.id)
             if node is None or not node.loaded:
                 node = self._nodes[read.id] = read
+                self._leaves_out = self._leaves_out or node.left_out
                 node.parent = previous
                 self._unchecked.append(node)
             nodes.append(node)
@@ -305,9 +314,9 @@ def missing_data(nodes: Iterable[Node]) -> list[str]:
 
 def _begun_by_user(entries: list[HistoryMessage], nodes: Sequence[Node]) -> list[HistoryMessage]:
     """Strict providers want a conversation that the user begins."""
-    first = next((node for node in nodes if node.role != "system"), None)
+    first = next((node for node in nodes if node.role != "system" and not node.left_out), None)
     if first is None or first.role == "user":
         return entries
-    text = _BEGINS if nodes[0].parent is None else _EARLIER
+    text = _BEGINS if nodes[0].parent is None and not nodes[0].left_out else _EARLIER
     note = HistoryMessage.of({"id": "", "role": "user", "parts": [{"type": "text", "text": text}]})
     return [note, *entries]

@@ -19,6 +19,7 @@ from perdure.storage.contract import (
     AppendMessage,
     AttachmentRef,
     ClearConversation,
+    LeaveOutMessage,
     MoveMessage,
     Operation,
     PutAttachment,
@@ -76,6 +77,8 @@ class Tree:
         """Whether there may be texts in memory beside the path."""
         self._unchecked: list[Node] = []
         """Messages that may be in need of repair."""
+        self._leaves_out = False
+        """Whether there may be messages in memory that models are not shown."""
         self._generation = 0
         """Counts how often everything was forgotten."""
         self._told_windowed = False
@@ -167,6 +170,15 @@ class Tree:
         """The turn of these messages starts, or will never: they wait no longer."""
         self._mark(identifiers, waiting=False)
 
+    def leave_out(self, identifiers: Iterable[str]) -> list[Operation]:
+        """These messages will not be answered: they are shown to people, and to no model."""
+        self._leaves_out = True
+        return self._set_left_out(identifiers, True)
+
+    def take_in(self, identifier: str | None) -> list[Operation]:
+        """This message is answered after all."""
+        return self._set_left_out([] if identifier is None else [identifier], False)
+
     def clear(self) -> list[Operation]:
         """Forget everything."""
         self._generation += 1
@@ -174,6 +186,7 @@ class Tree:
         self._nodes.clear()
         self._path.replace(())
         self._unchecked.clear()
+        self._leaves_out = False
         self._forget_reading()
         self._tell_window()
         return [ClearConversation()]
@@ -255,6 +268,13 @@ class Tree:
         for identifier in identifiers:
             if node := self._nodes.get(identifier):
                 node.waiting = waiting
+
+    def _set_left_out(self, identifiers: Iterable[str], left_out: bool) -> list[Operation]:
+        found = [node for each in identifiers if (node := self._nodes.get(each)) is not None]
+        changed = [node for node in found if node.left_out != left_out]
+        for node in changed:
+            node.left_out = left_out
+        return [LeaveOutMessage(node.pos, left_out) for node in changed]
 
     def _branch(self, upto: str | None) -> list[Node]:
         """The branch that ends with a message, as far as its texts are in memory."""

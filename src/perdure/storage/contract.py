@@ -27,6 +27,7 @@ __all__ = [
     "DropChunks",
     "FindFollowing",
     "FindMessages",
+    "LeaveOutMessage",
     "LoadAgent",
     "LoadAttachments",
     "LoadBranch",
@@ -129,6 +130,13 @@ class MoveMessage(Operation, frozen=True):
     """Position of the message that it follows now."""
 
 
+class LeaveOutMessage(Operation, frozen=True):
+    """Models are not to be shown a message any more, or are again. Fails when there is no message at ``pos``."""
+
+    pos: int
+    left_out: bool = True
+
+
 class OpenTurn(Operation, frozen=True):
     """A turn that was accepted. Fails when the agent has a turn of that id."""
 
@@ -145,7 +153,8 @@ class OpenTurn(Operation, frozen=True):
 
 
 class UpdateTurn(Operation, frozen=True):
-    """A turn that goes on: ``queued`` → ``running`` → ``awaiting-input`` … Fails when no open turn has that id."""
+    """A turn that goes on: ``queued`` → ``running`` → ``awaiting-input`` …; or ``superseded``, which will never run.
+    Fails when no open turn has that id."""
 
     id: str
     status: str
@@ -181,8 +190,8 @@ class DropChunks(Operation, frozen=True):
 
 
 class ClearConversation(Operation, frozen=True):
-    """Forget all messages with their attachments, turns (the open ones too) and chunks. Values stay. Positions begin at
-    0 again."""
+    """Forget all messages with their attachments, turns (the open ones too) with their chunks, and interactions. Values
+    stay. Positions begin at 0 again."""
 
 
 class PutValue(Operation, frozen=True):
@@ -262,6 +271,8 @@ class MessageRow(msgspec.Struct, frozen=True):
     role: str
     body: str
     attachments: tuple[AttachmentRef, ...] = ()
+    left_out: bool = False
+    """Whether models are not shown it."""
 
 
 class MessagePlace(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""The contract of a server tool: what the model is told about it, and how one call of it runs.
+"""The contract of a tool: what the model is told about it, whether a call of it needs approval, how one call runs.
 
-Imports the modules beside it. Knows no turn, no agent class and no approval.
+Imports the modules beside it. Knows no turn, no agent class, and not what becomes of a call that needs approval.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from perdure.errors import ConfigurationError, ToolError
 from perdure.models.contract import ToolSpec
 from perdure.protocol.messages import UIMessage
+from perdure.tools.approval import NeedsApproval, is_needed
 from perdure.tools.definition import Definition
 from perdure.tools.running import run_function
 from perdure.tools.schemas import DeclaredDefinition
@@ -34,7 +35,7 @@ class ToolContext(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Tool:
-    """Something that the model may call and that runs on the server.
+    """Something that the model may call. It runs on the server; without a function, in the user's browser.
 
     Calling the tool object calls its function: ``await get_weather("Paris")``.
     """
@@ -45,7 +46,8 @@ class Tool:
         *,
         description: str,
         input_schema: Mapping[str, Any] | type[Any],
-        execute: Callable[..., Any],
+        execute: Callable[..., Any] | None = None,
+        needs_approval: NeedsApproval = False,
         timeout: float | None = None,
     ) -> None:
         """A tool from its parts.
@@ -58,7 +60,10 @@ class Tool:
             execute: ``execute(input)`` or ``execute(input, context)``, synchronous or not. ``input`` is an instance of
                 the model or dataclass, or a ``dict``; a :class:`ToolContext` is passed when there is a second required
                 parameter. Synchronous functions run in a worker thread. An async generator streams: people see each
-                value that it yields at once, and the last is the result.
+                value that it yields at once, and the last is the result. Without one it is a client tool: a call waits
+                until a page gives its result.
+            needs_approval: Whether a person has to approve a call before it runs: always, or when this function says
+                so. It is called like ``execute``, may be ``async``, and a call for which it raises needs approval.
             timeout: Seconds that a call may take; without end by default. Then an asynchronous function is cancelled
                 and a synchronous one left alone in its thread, and the model is told.
 
@@ -66,11 +71,20 @@ class Tool:
             ConfigurationError: ``timeout`` is no positive number; on first use, when ``input_schema`` describes no
                 object or is no valid schema.
         """
-        self._set_up(name, DeclaredDefinition(name, description, input_schema, execute), execute, timeout)
+        definition = DeclaredDefinition(name, description, input_schema, execute)
+        self._set_up(name, definition, execute, needs_approval, timeout)
 
     def _set_up(
-        self, name: str, definition: Definition, execute: Callable[..., Any], timeout: float | None = None
+        self,
+        name: str,
+        definition: Definition,
+        execute: Callable[..., Any] | None,
+        needs_approval: NeedsApproval,
+        timeout: float | None,
     ) -> None:
+        needs: Any = needs_approval
+        if not isinstance(needs, bool) and not callable(needs):
+            raise ConfigurationError(f"needs_approval of tool {name} is {needs!r:.60}; give True, False or a function")
         if timeout is not None and not timeout > 0:
             raise ConfigurationError(
                 f"tool {name} has a timeout of {timeout!r}; it must be a positive number of seconds"
@@ -79,7 +93,9 @@ class Tool:
         self.timeout = timeout
         """Seconds that a call may take."""
         self.execute = execute
-        """The function itself."""
+        """The function itself; ``None`` for a client tool."""
+        self.needs_approval = needs_approval
+        """Whether a call needs a person's approval: always, never, or a function that says so."""
         self._definition = definition
         self._spec: ToolSpec | None = None
 
@@ -98,6 +114,26 @@ class Tool:
         if self._spec is None:
             self._spec = ToolSpec(self.name, self._definition.description, self._definition.schema)
         return self._spec
+
+    def check(self, input: dict[str, Any]) -> None:
+        """Check an input without a call.
+
+        Raises:
+            InvalidToolInput: it does not fit; the text names every wrong field, for the model.
+        """
+        self._definition.bind(self.name, _nothing, input, None)
+
+    async def asks(self, input: dict[str, Any], context: ToolContext) -> bool:
+        """Whether this call needs a person's approval. A function of the application that fails counts as yes.
+
+        Raises:
+            InvalidToolInput: the input does not fit.
+        """
+        if isinstance(self.needs_approval, bool):
+            self.check(input)
+            return self.needs_approval
+        call = self._definition.bind(self.name, self.needs_approval, input, context)
+        return await is_needed(self.name, call, context)
 
     async def run(
         self, input: dict[str, Any], context: ToolContext, progress: Callable[[Any], None] | None = None
@@ -118,8 +154,10 @@ class Tool:
 
         Raises:
             InvalidToolInput: the input does not fit; the text names every wrong field, for the model.
-            ToolError: the call took longer than :attr:`timeout`, or the result has no JSON form.
+            ToolError: the call took longer than :attr:`timeout`, the result has no JSON form, or it is a client tool.
         """
+        if self.execute is None:
+            raise ToolError(f"Tool {self.name} does not run on the server.")
         call = self._definition.bind(self.name, self.execute, input, context)
         with anyio.move_on_after(self.timeout):
             return await run_function(call, self.name, progress)
@@ -132,9 +170,30 @@ class Tool:
         twin._spec = None
         return twin
 
+    def ungated(self) -> Tool:
+        """The same tool, asking for no approval."""
+        twin = copy.copy(self)
+        twin.needs_approval = False
+        return twin
+
+    def run_by(self, execute: Callable[..., Any]) -> Tool:
+        """A client tool that runs on the server after all: ``execute(input, context)``, asking for no approval."""
+        description, schema = self._definition.description, self._definition.schema
+        return Tool(self.name, description=description, input_schema=schema, execute=execute)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function."""
+        """Calls the function.
+
+        Raises:
+            TypeError: it is a client tool.
+        """
+        if self.execute is None:
+            raise TypeError(f"Tool {self.name} has no function: it runs in the browser.")
         return self.execute(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Stands in for a function that is not to be called."""

@@ -98,5 +98,7 @@ def _check_name(name: Any, tool: Tool) -> None:
 
 def _origin(tool: Tool) -> str:
     function = tool.execute
+    if function is None:
+        return "a client tool"
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return f"{getattr(function, '__module__', '?')}.{name}"

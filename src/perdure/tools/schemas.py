@@ -25,12 +25,17 @@ class DeclaredDefinition(Definition):
     """The definition of a tool whose author gave a schema."""
 
     def __init__(
-        self, name: str, description: str, input_schema: Mapping[str, Any] | type[Any], execute: Callable[..., Any]
+        self,
+        name: str,
+        description: str,
+        input_schema: Mapping[str, Any] | type[Any],
+        execute: Callable[..., Any] | None,
     ) -> None:
         self._name = name
         self._description = description
         self._input_schema = input_schema
-        self._takes_context = _required_positionals(execute, name) > 1
+        self._execute = execute
+        self._takes_context = execute is not None and required_positionals(execute, name) > 1
 
     @property
     def description(self) -> str:
@@ -42,7 +47,8 @@ class DeclaredDefinition(Definition):
 
     def bind(self, name: str, execute: Callable[..., Any], input: dict[str, Any], context: Any) -> partial[Any]:
         value = self._input.parse(name, input)
-        return partial(execute, value, context) if self._takes_context else partial(execute, value)
+        takes_context = self._takes_context if execute is self._execute else required_positionals(execute, name) > 1
+        return partial(execute, value, context) if takes_context else partial(execute, value)
 
     @cached_property
     def _input(self) -> JSONSchemaInput | PydanticInput:
@@ -164,7 +170,7 @@ def _problem(item: dict[str, Any]) -> Problem:
     return item["loc"], message
 
 
-def _required_positionals(function: Callable[..., Any], name: str) -> int:
+def required_positionals(function: Callable[..., Any], name: str) -> int:
     parameters = signature_of(function, name).parameters.values()
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(1 for item in parameters if item.kind in positional and item.default is inspect.Parameter.empty)

@@ -8,8 +8,22 @@ from typing import Any
 
 from perdure.storage import contract
 from perdure.storage import families as family_contract
+from perdure.storage import interactions as interaction_contract
+from perdure.storage import queue as queue_contract
 from perdure.storage import timers as timer_contract
-from perdure.storage.sqlite import agents, attachments, branches, chunks, families, messages, timers, turns, values
+from perdure.storage.sqlite import (
+    agents,
+    attachments,
+    branches,
+    chunks,
+    families,
+    interactions,
+    messages,
+    queue,
+    timers,
+    turns,
+    values,
+)
 
 __all__ = ["ANSWERS", "APPLIES", "UNBOUNDED", "Answer", "Apply"]
 
@@ -25,6 +39,7 @@ def _clear_conversation(cursor: Cursor, agent: int, operation: contract.ClearCon
     turns.clear_turns(cursor, agent)
     messages.clear_messages(cursor, agent)
     attachments.clear_attachments(cursor, agent)
+    interactions.clear_interactions(cursor, agent)
 
 
 APPLIES: dict[type[contract.Operation], Apply] = {
@@ -32,6 +47,7 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.AppendMessage: messages.append_message,
     contract.UpdateMessage: messages.update_message,
     contract.MoveMessage: messages.move_message,
+    contract.LeaveOutMessage: messages.leave_out_message,
     contract.OpenTurn: turns.open_turn,
     contract.UpdateTurn: turns.update_turn,
     contract.CloseTurn: turns.close_turn,
@@ -41,8 +57,11 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     contract.PutValue: values.put_value,
     contract.DeleteValue: values.delete_value,
     family_contract.ForgetFamily: families.forget_family,
+    interaction_contract.PutInteraction: interactions.put_interaction,
     timer_contract.PutTimer: timers.put_timer,
     timer_contract.DeleteTimer: timers.delete_timer,
+    queue_contract.PutQueued: queue.put_queued,
+    queue_contract.DeleteQueued: queue.delete_queued,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
@@ -57,8 +76,10 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     contract.LoadChunks: chunks.load_chunks,
     contract.LoadValue: values.load_value,
     family_contract.LoadChildren: families.load_children,
+    interaction_contract.LoadInteractions: interactions.load_interactions,
     timer_contract.LoadTimers: timers.load_timers,
     timer_contract.AgentsWithTimers: timers.agents_with_timers,
+    queue_contract.LoadQueue: queue.load_queue,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(

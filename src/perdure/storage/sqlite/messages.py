@@ -13,6 +13,7 @@ from perdure.storage.contract import (
     AttachmentRef,
     FindFollowing,
     FindMessages,
+    LeaveOutMessage,
     MessagePlace,
     MessageRow,
     MoveMessage,
@@ -26,12 +27,13 @@ __all__ = [
     "clear_messages",
     "find_following",
     "find_messages",
+    "leave_out_message",
     "move_message",
     "row_of",
     "update_message",
 ]
 
-COLUMNS = "pos, id, parent, role, body, attachments"
+COLUMNS = "pos, id, parent, role, body, attachments, left_out"
 """What :func:`row_of` makes a row of."""
 
 _APPEND = """
@@ -45,6 +47,7 @@ _MOVE = """
 update message set pos = ?, parent = ?
 where agent = ? and pos = ? and (? is null or exists (select 1 from message where agent = ? and pos = ?))
 """
+_LEAVE_OUT = "update message set left_out = ? where agent = ? and pos = ?"
 _CLEAR = "delete from message where agent = ?"
 _FIND = """
 select pos, id, parent, role from message where agent = (select id from agent where key = ?) and id in (%s)
@@ -102,6 +105,17 @@ def move_message(cursor: Cursor, agent: int, operation: MoveMessage) -> None:
         raise StorageError(f"no message at position {op.pos} can be moved behind position {op.parent}")
 
 
+def leave_out_message(cursor: Cursor, agent: int, operation: LeaveOutMessage) -> None:
+    """Say whether models are shown a message.
+
+    Raises:
+        StorageError: there is no message at that position.
+    """
+    cursor.execute(_LEAVE_OUT, (1 if operation.left_out else None, agent, operation.pos))
+    if cursor.rowcount != 1:
+        raise StorageError(f"no message is stored at position {operation.pos}")
+
+
 def clear_messages(cursor: Cursor, agent: int) -> None:
     """Forget all messages."""
     cursor.execute(_CLEAR, (agent,))
@@ -129,9 +143,10 @@ def find_following(cursor: Cursor, query: FindFollowing) -> list[MessagePlace]:
 
 def row_of(values: tuple[Any, ...]) -> MessageRow:
     """A row from its columns."""
-    if values[-1] is None:
-        return MessageRow(*values[:-1])
-    return MessageRow(*values[:-1], attachments=_references_in(values[-1]))
+    attachments, left_out = values[-2:]
+    if attachments is None and left_out is None:
+        return MessageRow(*values[:-2])
+    return MessageRow(*values[:-2], attachments=_references_in(attachments), left_out=left_out is not None)
 
 
 def _text_of(attachments: tuple[AttachmentRef, ...]) -> str | None:
