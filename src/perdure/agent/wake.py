@@ -157,7 +157,7 @@ async def _close_left_open(
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
         left.failure = _close(turn, request, log, left, interactions, services.now_ms())
-        transcript.begin(withdrawn)
+        withdrawn = transcript.give_up(withdrawn)
     transcript.begin(withdrawn)
     return left
 

@@ -206,7 +206,7 @@ def _read(chunk: Chunk) -> tuple[Any, str | None]:
         except codec.DecodeError:
             value = None
     if isinstance(value, dict):
-        return cast("Any", value), None
+        return codec.sound(cast("Any", value)), None
     return given, _no_object(chunk)
 
 

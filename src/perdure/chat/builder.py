@@ -208,13 +208,13 @@ class MessageBuilder:
     def _output_available(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
             _forget_result(part)
-            part.update(state="output-available", output=_sound(chunk.get("output")))
+            part.update(state="output-available", output=codec.sound(chunk.get("output")))
             _copy(chunk, part, "preliminary")
 
     def _output_error(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
             _forget_result(part)
-            part.update(state="output-error", errorText=_sound(chunk["errorText"]))
+            part.update(state="output-error", errorText=codec.sound(chunk["errorText"]))
 
     def _output_denied(self, chunk: Chunk) -> None:
         if (part := self._tools.get(chunk["toolCallId"])) and not is_settled(part):
@@ -269,18 +269,9 @@ class MessageBuilder:
 
 def _join(part: Part, pieces: list[str]) -> None:
     if pieces:
-        part["text"] = _sound("".join([part["text"], *pieces]))
+        # Providers may split an emoji between two deltas, and the model is shown the text in the same turn already.
+        part["text"] = codec.sound("".join([part["text"], *pieces]))
         pieces.clear()
-
-
-def _sound(value: Any) -> Any:
-    """``value`` as it is read again once it is stored: providers may split an emoji between two deltas, and tools may
-    give broken ones. What is shown to the model in the same turn must be sound as well."""
-    text = codec.encode_text(value)
-    if text.isascii():
-        return value
-    read = codec.decode(text)
-    return value if read == value else read
 
 
 def _finish(part: Part, pieces: list[str]) -> None:

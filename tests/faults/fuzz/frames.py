@@ -45,11 +45,28 @@ message = st.fixed_dictionaries(
     },
     optional={"metadata": junk, "createdAt": junk},
 )
+_client_tools = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["brought", "echo", "at_page", "", "ä b", "x" * 100])},
+        optional={
+            "description": st.sampled_from(["", "Brought by the page.", "x" * 5000]),
+            "parameters": st.one_of(
+                junk,
+                st.just({"type": "object"}),
+                st.just({"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}),
+                st.just({"$ref": "http://127.0.0.1:1/x"}),
+                st.just({"$ref": "#"}),
+                st.just({"type": "object", "pattern": "(a+)+$"}),
+            ),
+        },
+    ),
+    max_size=3,
+)
 body = st.fixed_dictionaries(
     {"messages": st.lists(st.one_of(message, message, mutated(message)), max_size=4)},
     optional={
         "trigger": st.one_of(st.sampled_from(["submit-message", "regenerate-message"]), junk),
-        "clientTools": junk,
+        "clientTools": st.one_of(junk, _client_tools, mutated(_client_tools)),
         "id": junk,
         "extra": junk,
     },
@@ -60,7 +77,21 @@ def _chat(request: str, given: Any) -> dict[str, Any]:
     return {"type": "cf_agent_use_chat_request", "id": request, "init": {"method": "POST", "body": render(given)}}
 
 
-_METHODS = ["ping", "add", "boom", "count", "values", "remember", "wait", "say", "wipe", "again", "stop_all", "hang_up"]
+_METHODS = [
+    "ping",
+    "add",
+    "boom",
+    "count",
+    "values",
+    "remember",
+    "wait",
+    "say",
+    "wipe",
+    "again",
+    "stop_all",
+    "hang_up",
+    "decide",
+]
 _FAMILY = ["child_says", "child_stops", "child_goes", "children"]
 _HIDDEN = ["__init__", "_bound", "messages", "set_state", "on_start", "get_model", "chat", "name", "constructor", ""]
 

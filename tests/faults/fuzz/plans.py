@@ -10,7 +10,21 @@ from hypothesis import strategies as st
 from tests.faults.fuzz import frames
 from tests.faults.fuzz.values import weighted
 
-__all__ = ["Ask", "Clear", "Close", "Fetch", "LetGo", "Mood", "Move", "Open", "Plan", "Repeat", "Rest", "Restart"]
+__all__ = [
+    "Answer",
+    "Ask",
+    "Clear",
+    "Close",
+    "Fetch",
+    "LetGo",
+    "Mood",
+    "Move",
+    "Open",
+    "Plan",
+    "Repeat",
+    "Rest",
+    "Restart",
+]
 __all__ += ["Send", "Settle", "Stop", "Take", "Wire", "plans"]
 
 TABS = 4
@@ -59,6 +73,7 @@ class Ask:
     tab: int
     posts_all: bool = True
     regenerates: bool = False
+    brings_tools: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +101,18 @@ class Take:
     """The tab takes up all offers that it has not, as the page does."""
 
     tab: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The page gives the result of a call, or a person says yes or no."""
+
+    tab: int
+    number: int
+    """Which call; counted from the newest."""
+    kind: str
+    goes_on: bool
+    value: Any = None
 
 
 @dataclass(frozen=True)
@@ -126,16 +153,35 @@ class Wire:
     data: bytes
 
 
-Move = Open | Close | Send | Ask | Repeat | Stop | Clear | Take | Settle | LetGo | Rest | Restart | Fetch | Wire
+Move = (
+    Answer | Open | Close | Send | Ask | Repeat | Stop | Clear | Take | Settle | LetGo | Rest | Restart | Fetch | Wire
+)
 
 
 @dataclass(frozen=True)
 class Plan:
+    kind: str
+    """Which agents."""
     moods: tuple[Mood, ...]
     moves: tuple[Move, ...]
 
 
-_TOOLS = ["echo", "fails", "waits", "odd", "threaded", "progress", "no-such", "", "Ä/ö", "x" * 70]
+_TOOLS = [
+    "echo",
+    "asks",
+    "at_page",
+    "asks_page",
+    "brought",
+    "fails",
+    "waits",
+    "odd",
+    "threaded",
+    "progress",
+    "no-such",
+    "",
+    "Ä/ö",
+    "x" * 70,
+]
 _chunk = st.fixed_dictionaries(
     {
         "type": st.sampled_from(
@@ -181,7 +227,7 @@ _chunk = st.fixed_dictionaries(
     },
 )
 _call = st.tuples(
-    st.sampled_from(_TOOLS[:6] * 2 + _TOOLS),
+    st.sampled_from(_TOOLS[:4] * 4 + _TOOLS),
     st.sampled_from(["c0", "c0", "c1", "c2", ""]),
     st.sampled_from([{}, {"value": 1}, {"value": "\ud800"}, {"value": {"a": [1]}}, {"other": 1}]),
 )
@@ -247,9 +293,18 @@ _wire = st.one_of(
     ),
 )
 
+_answers = st.sampled_from(["yes", "yes", "no", "result", "result", "error"])
+_values = st.sampled_from([None, "fine", {"value": 2}, "\ud800", [[]], 5])
 moves = weighted(
     (8, st.builds(Ask, _tab)),
     (1, st.builds(Ask, _tab, st.just(False))),
+    (2, st.builds(Ask, _tab, st.just(True), st.just(False), st.just(True))),
+    (
+        6,
+        st.builds(
+            Answer, _tab, st.integers(0, 2), _answers, weighted((3, st.just(True)), (1, st.just(False))), _values
+        ),
+    ),
     (2, st.builds(Ask, _tab, st.just(True), st.just(True))),
     (8, st.builds(lambda tab, texts: Send(tab, tuple(texts)), _tab, st.lists(frames.texts, min_size=1, max_size=4))),
     (4, st.builds(Open, _tab, _places, _queries)),
@@ -265,9 +320,14 @@ moves = weighted(
     (1, st.builds(Fetch, st.sampled_from(["GET", "POST", "OPTIONS", "HEAD"]), st.one_of(_places, _odd_places))),
     (1, st.builds(Fetch, st.just("GET"), st.one_of(_places, _odd_places).map(lambda place: f"{place}/get-messages"))),
 )
+_OPEN = (Open(0, ""), Open(1, ""), Open(2, ""))
 _rarely = st.sampled_from([(Restart(),), (), (), (), (), ()])
+_kinds = weighted(
+    (4, st.just("fuzz")), (1, st.just("small")), (3, st.sampled_from(["latest", "merge", "drop", "calm"]))
+)
 plans = st.builds(
-    lambda moods, early, end, late: Plan(tuple(moods), (Open(0, ""), Open(1, ""), Open(2, ""), *early, *end, *late)),
+    lambda kind, moods, early, end, late: Plan(kind, tuple(moods), (*_OPEN, *early, *end, *late)),
+    _kinds,
     st.lists(moods, min_size=4, max_size=12),
     st.lists(moves, min_size=10, max_size=30),
     _rarely,

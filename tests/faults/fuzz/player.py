@@ -57,6 +57,19 @@ class Client:
             return False
         return True
 
+    def calls(self) -> list[tuple[str, str]]:
+        """Ids and tools of the calls that the page has heard of and that may wait for an answer, oldest first."""
+        found: dict[str, str] = {}
+        for message in self.messages():
+            for part in message["parts"]:
+                if message["role"] == "assistant" and part.get("state") in {"input-available", "approval-requested"}:
+                    found[part["toolCallId"]] = part["type"].removeprefix("tool-")
+        for frame in self.tab.frames:
+            if frame.get("type") == "cf_agent_use_chat_response" and '"tool-input-available"' in frame["body"]:
+                chunk = json.loads(frame["body"])
+                found[chunk["toolCallId"]] = chunk["toolName"]
+        return list(found.items())
+
     def messages(self) -> list[Frame]:
         """The conversation as the page shows it."""
         for frame in reversed(self.tab.frames):
@@ -72,13 +85,14 @@ class Player:
 
     def __init__(
         self,
-        name: str,
+        root: str,
         world: World,
         server: Callable[[], Serving],
         rest: Callable[[], Coroutine[Any, Any, None]],
         restart: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
-        self.root = f"/agents/fuzz/{name}"
+        self.root = root
+        """Where the conversation is."""
         self.clients: list[Client] = []
         """All that ever were."""
         self.sent: Counter[str] = Counter()
@@ -163,8 +177,10 @@ class Player:
                 for frame in frames:
                     self._note(client, frame)
                     await tab.send(frame)
-            case plans.Ask(posts_all=posts_all, regenerates=regenerates):
-                await self._ask(client, posts_all=posts_all, regenerates=regenerates)
+            case plans.Ask():
+                await self._ask(client, move)
+            case plans.Answer():
+                await self._answer(client, move)
             case plans.Repeat(number=number) if self._requests:
                 request = self._requests[number % len(self._requests)]
                 self.sent[request["id"]] += 1
@@ -192,19 +208,37 @@ class Player:
         if isinstance(head, dict) and head.get("type") == "cf_agent_use_chat_request" and head.get("id") in REQUESTS:
             client.asked.append(head["id"])
 
-    async def _ask(self, client: Client, *, posts_all: bool, regenerates: bool) -> None:
+    async def _ask(self, client: Client, move: plans.Ask) -> None:
         request = f"q{len(self._requests)}"
-        before = client.messages() if posts_all else []
-        if regenerates and before:
+        before = client.messages() if move.posts_all else []
+        if move.regenerates and before:
             posted, trigger = [m for m in before if m["role"] == "user"][-1:] or before, "regenerate-message"
         else:
             posted, trigger = [*before, user_message(f"Question {request}", f"{request}-{client.place}")], None
         body = {"messages": posted, **({} if trigger is None else {"trigger": trigger})}
+        if move.brings_tools:
+            body["clientTools"] = [{"name": "brought", "parameters": {"type": "object"}}]
         frame = chat_request(request, json.dumps(body))
         self._requests.append(frame)
         self.sent[request] += 1
         client.asked.append(request)
         await client.tab.send(frame)
+
+    async def _answer(self, client: Client, move: plans.Answer) -> None:
+        await client.settle()
+        calls = client.calls()
+        if not calls:
+            return
+        call, tool = calls[-1 - move.number % len(calls)]
+        frame: Frame = {"toolCallId": call, "toolName": tool, "autoContinue": move.goes_on}
+        match move.kind:
+            case "yes" | "no":
+                frame |= {"type": "cf_agent_tool_approval", "approved": move.kind == "yes"}
+            case "error":
+                frame |= {"type": "cf_agent_tool_result", "state": "output-error", "errorText": "It did not work."}
+            case _:
+                frame |= {"type": "cf_agent_tool_result", "output": move.value}
+        await client.tab.send(json.dumps(frame))
 
     async def _take(self, client: Client) -> None:
         """As the page does: once for each stream and socket."""

@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import sys
+import time
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,19 +18,46 @@ from typing import Any
 
 from perdure import Limits
 from perdure.host.engine import Engine
-from perdure.testing import FakeClock, strict_provider_errors
+from perdure.testing import strict_provider_errors
 from tests.faults.fuzz.checks import check_bodies, check_client, check_messages
 from tests.faults.fuzz.plans import Plan
 from tests.faults.fuzz.player import Client, Player
-from tests.faults.fuzz.world import Child, Fuzz, MadeUp, Mischief, Small, World, worlds
+from tests.faults.fuzz.world import KINDS, Child, MadeUp, Mischief, World, worlds
 from tests.support import Serving, serving
 from tests.support.tabs import PATIENCE
 
 __all__ = ["Session"]
 
 KIB = 1024
-LIMITS = Limits(window=64 * KIB, upload=128 * KIB, frame=256 * KIB)
+LIMITS = Limits(window=64 * KIB, upload=128 * KIB, frame=512 * KIB)
 IDLE = 60.0
+
+
+class Clock:
+    """The machine's clock, which can be put forward."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        self._moved = asyncio.Event()
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + round(self._ahead * 1000)
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._ahead
+
+    async def sleep(self, seconds: float) -> None:
+        due = self.monotonic() + seconds
+        while (left := due - self.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._moved.wait()
+
+    def advance(self, seconds: float) -> None:
+        """Put it forward."""
+        self._ahead += seconds
+        self._moved.set()
+        self._moved = asyncio.Event()
 
 
 class Complaints(logging.Handler):
@@ -59,7 +87,7 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._clock = FakeClock()
+        self._clock = Clock()
         self._numbers = itertools.count()
         self._stack = contextlib.AsyncExitStack()
         self._server: Serving | None = None
@@ -91,8 +119,7 @@ class Session:
         engine = Engine(clock=self._clock)
         self._server = await self._stack.enter_async_context(
             serving(
-                Fuzz,
-                Small,
+                *KINDS,
                 sub_agents=[Child],
                 data=self._folder,
                 limits=LIMITS,
@@ -110,7 +137,7 @@ class Session:
         """Play a plan. Raises AssertionError when something is wrong afterwards."""
         name = f"room-{next(self._numbers)}"
         world = worlds[name] = World(list(plan.moods))
-        player = Player(name, world, lambda: self._running, self._rest, self._restart)
+        player = Player(f"/agents/{plan.kind}/{name}", world, lambda: self._running, self._rest, self._restart)
         async with self._watched():
             try:
                 await player.play(plan)
@@ -148,8 +175,11 @@ class Session:
             assert place, "the agent cannot be reached"
             return
         tab = client.tab
-        await tab.ask(f"last{place}", f"The last one at {place or 'the root'}")
-        end = await tab.done(f"last{place}")
+        for number in range(PATIENCE):
+            # Whatever came before may still be on its way, and overtake it.
+            await tab.ask(f"last{number}{place}", f"The last one at {place or 'the root'}")
+            if (end := await tab.done(f"last{number}{place}"))["outcome"] == "completed":
+                break
         assert end["outcome"] == "completed", end
         for patience in reversed(range(PATIENCE)):
             # What was sent by tabs that have been cut off may still be on its way.

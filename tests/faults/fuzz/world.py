@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from perdure import ChatModel, Finish, ModelRequest, ModelUnreachable, ReplyStream, Think, Tool, callable, tool
+from perdure import (
+    ChatModel,
+    Debounce,
+    Finish,
+    ModelRequest,
+    ModelUnreachable,
+    ReplyStream,
+    Think,
+    Tool,
+    callable,
+    client_tool,
+    tool,
+)
 from perdure.models.contract import ModelEvent
 from perdure.testing import Gate, RecordedRequest
 from tests.faults.fuzz.plans import Mood
 
-__all__ = ["Child", "Fuzz", "MadeUp", "Mischief", "Small", "World", "worlds"]
+__all__ = ["KINDS", "Child", "Fuzz", "MadeUp", "Mischief", "Small", "World", "worlds"]
 
 worlds: dict[str, World] = {}
 """By the name of the root agent."""
@@ -146,6 +159,16 @@ async def progress() -> AsyncGenerator[Any]:
     yield {"done": 2}
 
 
+@tool(needs_approval=True)
+async def asks(value: Any = None) -> Any:
+    """Run once somebody has said yes."""
+    return {"asked": value}
+
+
+at_page = client_tool("at_page", "The page gives the result.")
+asks_page = client_tool("asks_page", "Likewise, once somebody has said yes.", needs_approval=True)
+
+
 class Fuzz(Think):
     """Talks, calls, fails."""
 
@@ -167,7 +190,7 @@ class Fuzz(Think):
             await self.world.waits()
             return "waited"
 
-        return [echo, fails, waits, odd, threaded, progress]
+        return [echo, fails, waits, odd, threaded, progress, asks, at_page, asks_page]
 
     def validate_state_change(self, state: Any, source: Any) -> None:
         if isinstance(state, list):
@@ -216,12 +239,24 @@ class Fuzz(Think):
         return (await self.continue_last_turn()).status
 
     @callable
+    async def decide(self, yes: Any = True, *rest: Any) -> int:
+        """Answer all questions from the server's side."""
+        pending = await self.pending_approvals()
+        for question in pending:
+            await (self.approve(question.tool_call_id) if yes else self.reject(question.tool_call_id, "No."))
+        return len(pending)
+
+    @callable
     async def wipe(self) -> None:
         await self.clear_messages()
 
     @callable
     def stop_all(self) -> None:
         self.cancel_all_chats()
+
+    @callable
+    def shout(self, text: Any = "Hey!", *rest: Any) -> None:
+        self.broadcast(json.dumps({"type": "shout", "text": text}) if isinstance(text, str) else text)
 
     @callable
     def hang_up(self, code: int = 4000, *rest: Any) -> None:
@@ -255,3 +290,31 @@ class Small(Fuzz):
     """Holds little of its conversation in memory."""
 
     hydration_byte_budget = 2_000
+
+
+class Latest(Fuzz):
+    """Answers the newest question only."""
+
+    message_concurrency = "latest"
+
+
+class Merge(Fuzz):
+    """Answers all questions together."""
+
+    message_concurrency = "merge"
+
+
+class Drop(Fuzz):
+    """Takes no question while it answers one."""
+
+    message_concurrency = "drop"
+
+
+class Calm(Fuzz):
+    """Waits until nobody asks any more."""
+
+    message_concurrency = Debounce(ms=20)
+
+
+KINDS = (Fuzz, Small, Latest, Merge, Drop, Calm)
+"""The classes of roots."""
