@@ -53,7 +53,7 @@ class Turns:
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
-        """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
+        """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
         self._generation = 0
         self._answer: Answer | None = None
         self._ended: asyncio.Event | None = None
@@ -330,8 +330,7 @@ class Turns:
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
-            self._transcript.begin(self._withdrawn)
-            self._withdrawn.clear()
+            self._withdrawn = self._transcript.give_up(self._withdrawn)
             given_up.tell()
             if turn.builder.changed:
                 self._room.show()
