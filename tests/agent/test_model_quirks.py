@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from perdure import ChatModel, Think, callable, openai_compatible, tool
+from perdure import ChatModel, ChatResponse, Event, ModelUnreachable, Think, callable, openai_compatible, tool
 from perdure.models.registry import close_models
-from perdure.testing import ScriptedModel, call, chunk, finish, say, strict_provider_errors, think
+from perdure.testing import ScriptedModel, call, chunk, fail, finish, say, strict_provider_errors, think
 from tests.agent.calls import parts_of, result_of, said, tool_parts
 from tests.models.provider_server import ProviderServer, Reply, completion, delta, provider_server, sse
 from tests.models.provider_server import call as piece
@@ -372,3 +372,62 @@ async def test_the_text_of_a_turn_is_set_apart_around_a_call(serve: Serve) -> No
 
     server = await serve(Agent)
     assert await result_of(await server.tab(), "talk") == "Let me look\n\nFound it"
+
+
+@requirement("fault:PS-13")
+async def test_data_under_one_id_is_kept_once_and_transient_data_not_at_all(serve: Serve) -> None:
+    sent: list[dict[str, Any]] = [
+        {"type": "data-progress", "id": "p", "data": {"v": 10}},
+        {"type": "data-note", "data": "looking", "transient": True},
+        {"type": "data-progress", "id": "p", "data": {"v": 90}},
+    ]
+    server = await serve(agent(ScriptedModel([[*map(chunk, sent), say("Done.")]])))
+    tab, other = await server.tab(), await server.tab()
+    await tab.ask("r1", "Go")
+    for seen in (tab, other):
+        await seen.done("r1")
+        assert [c for c in chunks_of(seen.frames, "r1") if c["type"].startswith("data-")] == sent
+    parts = parts_of((await server.stored())[1])
+    assert parts[0] == {"type": "data-progress", "id": "p", "data": {"v": 90}}
+    assert [part["type"] for part in parts] == ["data-progress", "text"]
+
+
+async def test_an_answer_of_nothing_but_transient_data_is_not_kept(serve: Serve) -> None:
+    note = chunk({"type": "data-note", "data": "looking", "transient": True})
+    server = await serve(agent(ScriptedModel([[note, fail(ModelUnreachable("gone"))], say("Next.")])))
+    tab = await server.tab()
+    await tab.ask("r1", user_message("Go", "u1"))
+    await tab.done("r1")
+    assert [message["id"] for message in await server.stored()] == ["u1"]
+
+
+@requirement("fault:PS-16")
+async def test_a_stream_that_breaks_is_never_called_complete(serve: Serve) -> None:
+    responses: list[Any] = []
+    turns: list[Event] = []
+
+    class Agent(Think):
+        model = ScriptedModel([[say("a", "b"), fail(ModelUnreachable("The line broke."))]] * 2)
+
+        def on_chat_response(self, response: ChatResponse) -> None:
+            responses.append(response)
+
+        @callable
+        async def go(self) -> list[Any]:
+            result = await self.save_messages("again")
+            return [result.status, result.error, result.message, result.text]
+
+    server = await serve(
+        Agent, on_event=lambda event: turns.append(event) if event.type == "chat:turn:finish" else None
+    )
+    tab = await server.tab()
+    await tab.ask("r1", "Go")
+    assert (await tab.done("r1"))["outcome"] == "error"
+    assert [frame["body"] for frame in tab.of("r1") if frame.get("error")] == ["The line broke."]
+    kinds = [c["type"] for c in chunks_of(tab.frames, "r1")]
+    assert "finish" not in kinds
+    assert "finish-step" not in kinds
+    assert await result_of(tab, "go") == ["error", "The line broke.", None, ""]
+    assert said(await server.stored()) == ["Go", "ab", "again", "ab"], "what was said is kept"
+    assert [response.status for response in responses] == ["error", "error"]
+    assert [event.payload["status"] for event in turns] == ["error", "error"]

@@ -128,16 +128,45 @@ async def test_a_compatible_server_is_asked_with_its_key(server: ProviderServer)
     assert server.asked[0].json["model"] == "m"
 
 
-async def test_closing_the_models_closes_their_connections(server: ProviderServer) -> None:
+@pytest.mark.parametrize("stock", [False, True], ids=["quick", "stock"])
+async def test_closing_the_models_closes_their_connections(server: ProviderServer, stock: bool) -> None:
     server.script(completion("hi"))
-    model = openai_compatible("m", f"{server.url}/v1")
+    model: Any = openai_compatible("m", f"{server.url}/v1", stock=stock)
     await events_of(model)
+    client = model.model.client
     await close_models()
-    with pytest.raises(RuntimeError, match="closed"):
-        await events_of(model)
-    again = openai_compatible("m", f"{server.url}/v1")
+    assert client.is_closed()
+    again = openai_compatible("m", f"{server.url}/v1", stock=stock)
     assert again is not model
     assert (await events_of(again))[-1].reason == "stop"
+
+
+@pytest.mark.parametrize("stock", [False, True], ids=["quick", "stock"])
+async def test_a_model_that_was_closed_can_be_used_again_and_is_closed_again(
+    server: ProviderServer, stock: bool
+) -> None:
+    """A class may hold one, and its app be started again."""
+    server.script(completion("hi"))
+    model: Any = openai_compatible("m", f"{server.url}/v1", stock=stock)
+    for _ in range(3):
+        for _ in range(2):
+            assert (await events_of(model))[-1].reason == "stop"
+        client = model.model.client
+        assert not client.is_closed()
+        await close_models()
+        assert client.is_closed()
+
+
+async def test_a_named_model_that_was_closed_can_be_used_again(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    server.script(completion("hi"))
+    model = resolve("openai-chat:any")
+    await events_of(model)
+    await close_models()
+    assert (await events_of(model))[-1].reason == "stop"
 
 
 async def test_the_default_is_what_there_is_a_key_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,3 +182,40 @@ def test_lone_surrogates_do_not_keep_a_value_from_being_read() -> None:
 def test_lone_surrogates_do_not_keep_raw_values_from_being_read() -> None:
     fields = codec.decode_as(dict[str, msgspec.Raw], '{"a":["\\ud800"],"\\udc00":1}')
     assert {key: codec.decode(bytes(raw)) for key, raw in fields.items()} == {"a": ["\ufffd"], "\ufffd": 1}
+
+
+# ── how much there is ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" + "[]," * 300_000 + "0]", id="lists"),
+        pytest.param("[" + "0," * 300_000 + "0]", id="numbers"),
+        pytest.param("[" + r'"a\"[,b\\",' * 300_000 + "0]", id="texts"),
+        pytest.param("{" + ",".join(f'"{number}":0' for number in range(300_000)) + "}", id="fields"),
+        pytest.param("[" * 300_000, id="a depth bomb"),
+    ],
+)
+def test_more_values_than_are_taken_are_seen_without_decoding(text: str) -> None:
+    assert codec.has_too_many_values(text)
+    assert codec.has_too_many_values(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" + "0," * 200_000 + "0]", id="numbers"),
+        pytest.param('{"a":"' + "[,{" * 300_000 + '"}', id="a text with structure in it"),
+        pytest.param('["' + r"\"[,{" * 300_000 + '"]', id="a text with quotes in it"),
+        pytest.param('["' + r"\\" * 300_001 + '",[,[,[]', id="a text with backslashes at its end"),
+        pytest.param('["\ud83d' + "☃,[" * 300_000 + '"]', id="a text with half a character"),
+    ],
+)
+def test_what_stands_in_texts_is_no_value(text: str) -> None:
+    assert not codec.has_too_many_values(text)
+
+
+def test_halves_of_characters_are_not_put_right_in_more_values_than_are_taken() -> None:
+    with pytest.raises(codec.DecodeError, match="more than 250,000 values"):
+        codec.decode('["\\ud83d",' + "[]," * 300_000 + "0]")

@@ -192,6 +192,33 @@ async def test_a_request_without_a_usable_id_is_ignored(serve: Serve, request_id
     await works(server, tab)
 
 
+async def test_ids_have_a_length_that_they_may_not_exceed(serve: Serve) -> None:
+    long, longest = "x" * 1025, "x" * 1024
+    server = await serve(agent(ScriptedModel([say("Hello."), say("One."), say("Two.")])))
+    tab, other = await server.tab(), await server.tab()
+    await tab.opened()
+    await tab.ask(long, "Hi")
+    assert "length <= 1024" in (await tab.done(long))["body"]
+    for role in ("user", "assistant"):
+        await tab.ask(role, {**user_message("Hi", long), "role": role}, user_message("Hi"))
+        assert "length <= 1024" in (await tab.done(role))["body"]
+    start = len(tab.frames)
+    for frame in (
+        {"type": "cf_agent_chat_request_cancel", "id": long},
+        {"type": "cf_agent_stream_resume_ack", "id": long},
+        {"type": "cf_agent_stream_resume_request", "probeId": long},
+    ):
+        await tab.send(frame)
+    await tab.settle()
+    assert tab.frames[start:] == []
+    assert await server.stored() == []
+
+    await tab.ask(longest, user_message("Hi", longest))
+    assert (await tab.done(longest))["outcome"] == "completed"
+    assert (await server.stored())[0]["id"] == longest
+    await works(server, tab, other)
+
+
 @requirement("fault:CO-12")
 async def test_a_request_that_is_delivered_again_is_answered_once(serve: Serve) -> None:
     gate = Gate()

@@ -11,6 +11,7 @@ from perdure.testing import Gate, ScriptedModel, call, pause, say, strict_provid
 from tests.agent.calls import parts_of, said, tool_parts
 from tests.requirements import requirement
 from tests.support import (
+    Doing,
     Doubles,
     Frame,
     Serve,
@@ -20,6 +21,7 @@ from tests.support import (
     approval,
     chat_request,
     chunks_of,
+    do,
     offer,
     tool_failure,
     tool_result,
@@ -512,6 +514,45 @@ async def test_a_turn_that_waited_runs_with_what_its_own_request_brought(serve: 
     for request in ("r1", "r2", "r3"):
         await tab.done(request)
     assert seen == [[["one"], {"n": 1}], [["two"], {"n": 2}], [[], {"n": 3}]]
+
+
+# ── messages that are not in memory ─────────────────────────────────
+
+
+class Forgetful(Doing, Think):
+    """Holds little more than the last message in memory."""
+
+    hydration_byte_budget = 2_000
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+async def test_a_result_reaches_a_message_that_is_in_the_store_only(serve: Serve, answers: int) -> None:
+    calls = [call("a", id=f"c{n}") for n in range(answers)]
+    server = await serve(type("Agent", (Forgetful,), {"model": ScriptedModel([calls, say("Done.")])}))
+    tab = await ask_for_calls(server, "a")
+    await do(tab, lambda agent: agent.add_messages([user_message("long " * 200) for _ in range(4)]))
+    for n in range(answers):
+        await tab.send(tool_result(f"c{n}", n))
+    await continued(tab)
+    for n, message in enumerate(updates(tab)):
+        assert [part["state"] for part in tool_parts(message)][n] == "output-available"
+    assert len(updates(tab)) == answers
+    messages = await do(tab, lambda agent: agent.get_messages())
+    assert said(messages)[:2] == ["Go", "Done."]
+    assert [part["output"] for part in tool_parts(messages[1])] == list(range(answers))
+
+
+async def test_a_call_in_a_message_that_is_in_the_store_only_is_settled_by_a_new_message(serve: Serve) -> None:
+    server = await serve(type("Agent", (Forgetful,), {"model": ScriptedModel([call("a", id="c1"), say("Next.")])}))
+    tab = await ask_for_calls(server, "a")
+    await do(tab, lambda agent: agent.add_messages([user_message("long " * 200) for _ in range(4)]))
+    await tab.ask("r2", user_message("And"))
+    await tab.done("r2")
+    messages = await do(tab, lambda agent: agent.get_messages())
+    (part,) = tool_parts(messages[1])
+    assert (part["state"], part["errorText"]) == ("output-error", INTERRUPTED)
+    await tab.settle()
+    assert [tool_parts(message)[0]["state"] for message in updates(tab)] == ["output-error"]
 
 
 # ── declared on the server ──────────────────────────────────────────

@@ -173,6 +173,42 @@ async def test_with_several_requests_waiting_a_parked_tab_waits_for_one_that_str
     await late.done("r3")
 
 
+@requirement("engine:107")
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+async def test_a_tab_that_comes_back_before_the_stream_is_kept_for_the_turn_behind_it(serve: Serve, end: str) -> None:
+    preparing, last = Gate(), Gate()
+    models = [None, ScriptedModel([[say("Second."), pause(last)]])]
+
+    async def get_model(self: object) -> ScriptedModel | None:
+        model = models.pop(0)
+        if model is None:
+            await preparing.passed()
+        return model
+
+    server = await serve(agent(None, get_model=get_model))
+    tab, other = await server.tab(), await server.tab()
+    first = user_message("First")
+    await tab.ask("r1", first)
+    await preparing.reached()
+    await tab.close()
+    back = await server.tab()
+    assert (await back.opened())[0] == {"type": "cf_agent_stream_pending", "id": "r1"}
+    await other.ask("r2", first, user_message("Second"))
+    await other.settle()
+
+    start = len(back.frames)
+    if end == "cancelled":
+        await other.cancel("r1")
+    else:
+        preparing.open()
+    offered = await back.next(lambda frame: frame["type"].startswith("cf_agent_stream_"), since=start)
+    assert offered == {"type": "cf_agent_stream_resuming", "id": "r2"}
+    assert text_of(chunks_of(await replayed(back, "r2"), "r2")) in {"", "Second."}
+    last.open()
+    await back.done("r2")
+    assert text_of(chunks_of(back.frames, "r2")) == "Second."
+
+
 @requirement("fault:RS-03")
 async def test_a_parked_tab_is_released_when_its_turn_comes_to_nothing(serve: Serve) -> None:
     gate = Gate()

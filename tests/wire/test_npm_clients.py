@@ -43,7 +43,7 @@ CASES = promised_cases()
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    running = ServerProcess("benchmarks.fixture:app", tmp_path_factory.mktemp("wire"))
+    running = ServerProcess("tests.wire.app:app", tmp_path_factory.mktemp("wire"))
     running.start()
     yield running
     running.stop()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from perdure.agent.services import PeerId, Services
+from perdure.agent.threads import in_loop
 
 __all__ = ["Connection", "ConnectionRequest", "current_connection"]
 
@@ -44,12 +45,12 @@ class Connection:
         self._services = services
 
     def send(self, text: str) -> None:
-        """Send a message of the application's own."""
-        self._services.send((self.peer,), text)
+        """Send a message of the application's own. Synchronous tools may do so too."""
+        in_loop(lambda: self._services.send((self.peer,), text))
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         """Close it. Clients come back after any code but 1008 and 4000 to 4999."""
-        self._services.hang_up((self.peer,), code, reason)
+        in_loop(lambda: self._services.hang_up((self.peer,), code, reason))
 
 
 current_connection: ContextVar[Connection | None] = ContextVar("perdure_connection", default=None)

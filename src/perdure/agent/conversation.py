@@ -9,6 +9,7 @@ comes behind it waits in the ``lane``.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
@@ -25,10 +26,12 @@ from perdure.agent.turns import Turns
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming, Taken
 from perdure.chat.interactions import Interactions
 from perdure.chat.reconcile import Changes, reconcile
+from perdure.chat.uploads import check_uploads
 from perdure.errors import BadRequest, ConfigurationError, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
+from perdure.protocol.bounds import MAX_ID
 from perdure.protocol.messages import UIMessage
 from perdure.session.transcript import Transcript
 from perdure.storage.contract import Operation
@@ -50,6 +53,7 @@ class Conversation:
         finished: Sequence[str] = (),
         page: Page | None = None,
         interactions: Interactions | None = None,
+        upload: float = math.inf,
     ) -> None:
         """A conversation without connections and without turns.
 
@@ -61,11 +65,13 @@ class Conversation:
             finished: Ids of turns that are over; a request with one of these is a repetition.
             page: What the page sent last.
             interactions: The tool calls that wait for somebody.
+            upload: Most bytes of one message that a client adds.
         """
         self.think = think
         """The agent."""
         self._services = services
         self._transcript = transcript
+        self._upload = upload
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
         self._page = page or Page()
         self._room = Room(think, services, transcript, self._handshake, self._page, interactions or Interactions())
@@ -152,7 +158,9 @@ class Conversation:
             logger.info("Ignored a frame: %s", reason)
         else:
             self._send(peer, frames.terminal_error(request, f"Bad request: {reason}"))
-            emit("chat:request:failed", requestId=request, stage="parse", messagesPersisted=False, error=reason)
+            emit(
+                "chat:request:failed", requestId=request[:MAX_ID], stage="parse", messagesPersisted=False, error=reason
+            )
 
     def _greet(self, peer: PeerId, greeting: Greeting, probe: str | None = None) -> None:
         match greeting:
@@ -272,6 +280,7 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        check_uploads(changes.append, self._upload)
         if taken := self._turns.answers.intersection(message.id for message in changes.append):
             raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
         return changes

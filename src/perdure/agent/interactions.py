@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from perdure.agent.amending import amend, audience
 from perdure.agent.hooks import sources
 from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
@@ -173,7 +174,7 @@ class Answering:
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
         operations = [*also, kept(interaction)]
-        text = self._turns.amend(interaction, change, chunk, operations)
+        text = amend(self._room, self._turns, interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
@@ -182,7 +183,7 @@ class Answering:
         else:
             self._services.write(operations)
         if text is not None:
-            self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
+            self._services.send(audience(self._room, self._turns, interaction.message), frames.message_updated(text))
 
     # ── what must be in memory ──────────────────────────────────────
 

@@ -17,6 +17,7 @@ from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
 from perdure.agent.connection import Connection
 from perdure.agent.inputs import MessageInput
+from perdure.agent.threads import in_loop
 from perdure.agent.turn_config import PendingApproval, TurnResult
 from perdure.chat.concurrency import Strategy
 from perdure.errors import ConfigurationError, TurnFailed
@@ -320,8 +321,8 @@ class Think(ChatHooks, Agent):
 
     def cancel_chat(self, request_id: str) -> None:
         """Stop a turn, whether it runs or waits; what was said is kept. An unknown id does nothing."""
-        self._bound.chat.cancel(request_id)
+        in_loop(lambda: self._bound.chat.cancel(request_id))
 
     def cancel_all_chats(self) -> None:
         """Stop every turn."""
-        self._bound.chat.cancel_all()
+        in_loop(lambda: self._bound.chat.cancel_all())

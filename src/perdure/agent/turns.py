@@ -8,42 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import attempt
 from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
+from perdure.agent.making import asked_by_client, asked_by_server, going_on
 from perdure.agent.nesting import Nesting
-from perdure.agent.overtaking import GivenUp, changed_message, reason_of
-from perdure.agent.room import Room, kept
+from perdure.agent.room import Room
 from perdure.agent.services import PeerId
+from perdure.agent.settling import closing, give_up_calls, settle_calls
 from perdure.agent.stream import ChunkLog
 from perdure.agent.submits import ClientSubmits
 from perdure.agent.turn import Turn
-from perdure.chat.answers import failed
 from perdure.chat.concurrency import Decision
-from perdure.chat.interactions import Interaction
 from perdure.chat.reconcile import Changes
-from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.models.contract import Chunk
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
-from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
-from perdure.protocol.messages import Part
 from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
 from perdure.tools import ToolSet
 
 __all__ = ["Turns"]
 
 logger = logging.getLogger(__name__)
-
-COALESCE_MS = 50
-"""Milliseconds between the last answer and the turn that goes on: the page asks for its stream meanwhile (reference:
-protocol §8.4)."""
 
 _NOTHING_NEW = Changes([], None, [])
 
@@ -78,6 +68,11 @@ class Turns:
         return self._answer.stream if self._answer is not None else None
 
     @property
+    def answer(self) -> Answer | None:
+        """What the turn that runs has said."""
+        return self._answer
+
+    @property
     def active(self) -> Turn | None:
         """The turn that runs."""
         return self._open.get(self._queue.active or "")
@@ -108,21 +103,7 @@ class Turns:
         self, peer: PeerId, request: str, changes: Changes, decision: Decision, also: Sequence[Operation] = ()
     ) -> None:
         """Take a client's new request, with the messages that came with it. ``also`` is stored in the same write."""
-        own = [message.id for message in changes.append]
-        turn = Turn(
-            id=request,
-            trigger="ws-chat",
-            message_id=self._services.new_id(),
-            generation=self._generation,
-            parent=own[-1] if own else changes.parent,
-            branches=not own and changes.parent != self._transcript.leaf,
-            own_messages=own,
-            origin_ids=changes.origin_ids,
-            body=self._room.page.body,
-            client_tools=self._room.page.tools,
-            sender=peer,
-            not_before_ms=decision.quiet_until or 0,
-        )
+        turn = asked_by_client(self._room, self._generation, peer, request, changes, decision)
         self._admit(turn, changes, [*also, *self._submits.supersede(decision, self._queue.active)])
 
     def submit(
@@ -139,18 +120,15 @@ class Turns:
 
         Without a body and client tools of its own it runs with the page's.
         """
-        page = self._room.page
-        turn = Turn(
-            id=self._services.new_id(),
-            trigger=trigger,
-            message_id=self._services.new_id(),
-            generation=self._generation,
-            continuation=continuation,
-            body=page.body if body is None else body,
-            client_tools=page.tools if client_tools is None else client_tools,
-            unanswered=unanswered,
+        turn = asked_by_server(
+            self._room,
+            self._generation,
+            trigger,
             inputs=inputs,
-            result=asyncio.get_running_loop().create_future(),
+            continuation=continuation,
+            body=body,
+            client_tools=client_tools,
+            unanswered=unanswered,
         )
         self._admit(turn, _NOTHING_NEW)
         return turn
@@ -169,68 +147,18 @@ class Turns:
     def go_on(self, group: str, message: str, operations: Sequence[Operation]) -> None:
         """Go on with the conversation: all calls of the turn ``group`` in ``message`` are answered. Stored with
         ``operations`` in one write."""
-        self._admit(self._continuation(group, message), _NOTHING_NEW, operations)
+        self._admit(going_on(self._room, self._generation, group, message), _NOTHING_NEW, operations)
 
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
         """The same when the agent wakes up and finds that it has not been done, or was cut off. :meth:`begin` starts
         it."""
-        self._admit(self._continuation(group, message, attempts), _NOTHING_NEW, operations, begin=False)
+        turn = going_on(self._room, self._generation, group, message, attempts)
+        self._admit(turn, _NOTHING_NEW, operations, begin=False)
 
     def begin(self) -> None:
         """The agent is awake: start the turn that it woke up with."""
         if self._queue.active is not None:
             self._start(self._open[self._queue.active])
-
-    def _continuation(self, group: str, message: str, attempts: int = 0) -> Turn:
-        return Turn(
-            id=self._interactions.continued(group) or self._services.new_id(),
-            trigger="auto-continuation",
-            message_id=message,
-            generation=self._generation,
-            continuation=True,
-            group=group,
-            not_before_ms=self._services.now_ms() + COALESCE_MS,
-            attempts=attempts,
-            body=self._room.page.body,
-            client_tools=self._room.page.tools,
-        )
-
-    def amend(
-        self, interaction: Interaction, change: Callable[[Part], Part], chunk: Chunk | None, operations: list[Operation]
-    ) -> str | None:
-        """Put an answer into the message that holds the call, be it stored or in the making.
-
-        Args:
-            interaction: The call.
-            change: What the answer does to its part.
-            chunk: The same for those who build the message out of its stream, if there is one.
-            operations: What stores it is added here.
-
-        Returns:
-            The message as JSON text; ``None`` when there is no such message any more.
-        """
-        call, answer, turn = interaction.call, self._answer, self.active
-        text: str | None = None
-        streams = answer is not None and answer.opened
-        if answer is not None and turn is not None and turn.builder.tool_part(call) is not None:
-            if streams and chunk is not None:
-                answer.emit(chunk)
-            else:
-                turn.builder.change(call, change)
-            operations += answer.stream.unstored()
-            text = codec.encode_text(turn.builder.message())
-        if text is None or not streams:
-            stored = changed_message(self._room, interaction, change)
-            if stored is not None:
-                operations += self._transcript.update(stored)
-                text = self._transcript.known[interaction.message].text
-        return text
-
-    def audience(self, message: str) -> Sequence[PeerId]:
-        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
-        brings the change, and would be put on top of a message that has what is replayed already."""
-        streams = self.streaming and self.active is not None and self.active.builder.id == message
-        return self._handshake.listeners if streams else self._handshake.everyone
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
@@ -286,7 +214,7 @@ class Turns:
             return
         if turn.inputs is None and self._queue.withdraw(request):
             self._withdrawn += turn.own_messages
-            given_up = self._give_up_calls(turn)
+            given_up = give_up_calls(self._room, turn)
             closing = CloseTurn(turn.id, "aborted", None, self._services.now_ms())
             self._services.write([*given_up.operations, closing])
             given_up.tell()
@@ -386,8 +314,12 @@ class Turns:
         self._handshake.stream_ended()
         if turn.generation == self._generation:
             turn.builder.close()
-            given_up = self._settle_calls(turn, ending)
-            operations = [*given_up.operations, *self._closing(turn, answer, ending)]
+            if ending.outcome == "aborted":
+                self._call_off(turn)
+            given_up = settle_calls(self._room, turn, ending)
+            operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
+            if ending.error is not None:
+                self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
             following = self._following(turn)
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
@@ -399,63 +331,22 @@ class Turns:
                 self._room.show()
         self._end(turn, ending)
 
-    def _settle_calls(self, turn: Turn, ending: Ending) -> GivenUp:
-        """Of the calls that are open only those stay that somebody is asked to answer, or that nobody could."""
-        given_up = self._give_up_calls(turn)
-        if ending.outcome == "aborted":
-            given_up.operations.extend(self._call_off(turn))
-        left = {each.call for each in self._interactions.of(turn.id) if each.state != "settled"}
-        if ending.outcome == "completed":
-            left |= turn.builder.open_calls_of(turn.unanswered)
-        if repaired := settle_open_calls(turn.builder.parts, left=left):
-            emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
-        return given_up
-
-    def _give_up_calls(self, turn: Turn) -> GivenUp:
-        """Approved calls that this turn was to run, and has not."""
-        dropped = self._interactions.drop(() if turn.group is None else (turn.group,), self._services.now_ms())
-        for interaction in dropped:
-            turn.builder.change(interaction.call, partial(failed, text=reason_of(interaction)))
-        return GivenUp.of(self._room, dropped)
-
-    def _call_off(self, turn: Turn) -> list[Operation]:
-        """It was stopped: nobody is asked for anything any more, and it does not go on whatever was answered."""
+    def _call_off(self, turn: Turn) -> None:
+        """It was stopped, so it does not go on, whatever was answered."""
         if self._interactions.next_id(turn.id) is not None:
             for peer in self._handshake.not_continued():
                 self._services.send((peer,), frames.nothing_to_resume())
-        return [kept(each) for each in self._interactions.drop([turn.id], self._services.now_ms())]
 
     def _following(self, turn: Turn) -> Turn | None:
         """The turn that goes on at once, as all calls of this one were answered while it ran."""
         self._interactions.close(turn.id)
         if not self._interactions.is_ready(turn.id) or self._is_awaited:
             return None
-        following = self._continuation(turn.id, turn.builder.id)
+        following = going_on(self._room, self._generation, turn.id, turn.builder.id)
         self._queue.admit(following.id)
         self._open[following.id] = following
         self._handshake.admitted(following.id)
         return following
-
-    def _closing(self, turn: Turn, answer: Answer, ending: Ending) -> list[Operation]:
-        """One transaction: the message, the turn's end, and what becomes of its chunks."""
-        now = self._services.now_ms()
-        operations: list[Operation] = []
-        if turn.builder.changed:
-            message = turn.builder.message()
-            if turn.continuation:
-                operations += self._transcript.update(message)
-            else:
-                parent = turn.parent if turn.branches else self._transcript.tip(turn.parent)
-                operations += self._transcript.answer(message, parent, now)
-        if ending.error is None:
-            answer.stream.stop()
-            operations.append(DropChunks(turn.id))
-        else:
-            # Clients that were away are shown what was said and then the error, until the next request.
-            operations += answer.stream.unstored()
-            self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
-        operations.append(CloseTurn(turn.id, ending.outcome, ending.error, now))
-        return operations
 
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""

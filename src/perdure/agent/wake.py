@@ -75,12 +75,14 @@ class _Left:
     """The turn whose calls were answered, the message that holds them, and how often going on was tried."""
 
 
-async def wake(think: Think, key: str, store: Store, services: Services, window: int = WINDOW) -> Conversation:
+async def wake(
+    think: Think, key: str, store: Store, services: Services, window: int = WINDOW, upload: float = math.inf
+) -> Conversation:
     """The conversation of the agent with this key, as it is stored; empty when there is none.
 
-    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most. What
-    is damaged is left out with a warning, and stays stored. If it was about to go on after answers, it does so after
-    :meth:`Conversation.begin`.
+    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most,
+    and may add ``upload`` in one message. What is damaged is left out with a warning, and stays stored. If it was about
+    to go on after answers, it does so after :meth:`Conversation.begin`.
 
     Raises:
         StorageError: it cannot be read.
@@ -101,7 +103,7 @@ async def wake(think: Think, key: str, store: Store, services: Services, window:
     else:
         left.failure = await _last_failure(key, record.last_turn, store)
     finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
-    conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions)
+    conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions, upload)
     if left.again is not None:
         conversation.take_up(*left.again, left.operations)
     else:

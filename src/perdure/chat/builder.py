@@ -113,6 +113,9 @@ class MessageBuilder:
         for field in _NEEDED.get(kind, ()):
             if not isinstance(chunk.get(field), str):
                 return
+        # Data that is shown and forgotten is of no message.
+        if kind.startswith("data-") and chunk.get("transient"):
+            return
         self.changed = self.changed or kind not in _MARKS
         if kind in {"text-delta", "reasoning-delta"}:
             opened = self._open.get((kind[:-6], chunk["id"]))
@@ -219,8 +222,6 @@ class MessageBuilder:
             part.update(state="approval-requested", approval={"id": chunk["approvalId"]})
 
     def _data(self, chunk: Chunk) -> None:
-        if chunk.get("transient"):
-            return
         identifier = chunk.get("id")
         for part in self._parts if identifier is not None else ():
             if part["type"] == chunk["type"] and part.get("id") == identifier:

@@ -17,12 +17,11 @@ from pydantic_ai.models import Model, OpenAIChatCompatibleProvider, infer_model,
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from perdure.errors import ConfigurationError, MissingExtra
-from perdure.models.contract import ChatModel
 from perdure.models.pydantic_ai import PydanticAIModel
 
 __all__ = ["Made", "compatible_model", "named_model"]
 
-Made = tuple[ChatModel, Callable[[], Awaitable[None]]]
+Made = tuple[PydanticAIModel, Callable[[], Awaitable[None]]]
 """A model, and what closes its connections."""
 
 _OUR_EXTRAS = frozenset({"anthropic", "google", "openai"})

@@ -52,9 +52,14 @@ class PydanticAIModel(ChatModel):
         self.model = model
         self.name = name or f"{model.system}:{model.model_name}"
         self._new_id = new_id or _new_id
+        self._reopen: Callable[[], Model[Any]] | None = None
         self._converter = MessageConverter(
             accepted=frozenset(_systems_of(model)), native_errors=model.system in _NATIVE_ERRORS
         )
+
+    def closed(self, reopen: Callable[[], Model[Any]]) -> None:
+        """The connections are closed: the next request is made with the model that ``reopen`` gives."""
+        self._reopen = reopen
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """See :meth:`ChatModel.stream`.
@@ -62,6 +67,8 @@ class PydanticAIModel(ChatModel):
         An answer that ends without a finish reason counts as broken off (:class:`ModelUnreachable`) where the adapter
         shows the lack of one. Tool inputs become final when the step ends.
         """
+        if self._reopen is not None:
+            self.model, self._reopen = self._reopen(), None
         mapper = ChunkMapper(_taken_in(request.history), self._new_id)
         messages = self._messages(request.history)
         async with AsyncExitStack() as stack:
