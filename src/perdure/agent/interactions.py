@@ -198,8 +198,7 @@ class Answering:
         act()
 
     async def _load(self, interaction: Interaction) -> None:
-        if interaction.message in self._room.transcript.known:
-            await self._room.transcript.reach([], interaction.message)
+        await self._room.transcript.reach([], interaction.message)
 
     async def _check(self, interaction: Interaction, edited: dict[str, Any]) -> None:
         tools = merge(*await sources(self._room.think, self._room.page.tools))

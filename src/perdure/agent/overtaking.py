@@ -27,8 +27,7 @@ async def overtake(room: Room, turn: Turn) -> None:
     if not groups:
         return
     for message in {each.message for group in groups for each in room.interactions.of(group)}:
-        if message in room.transcript.known:
-            await room.transcript.reach([], message)
+        await room.transcript.reach([], message)
     if turn.group is None:
         for peer in room.handshake.not_continued():
             room.services.send((peer,), frames.nothing_to_resume())
