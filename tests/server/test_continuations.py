@@ -13,6 +13,7 @@ from tests.support import (
     Doing,
     ErrorLog,
     Frame,
+    Page,
     Serve,
     Serving,
     Tab,
@@ -696,3 +697,87 @@ async def test_a_message_that_was_added_meanwhile_stays_behind_the_answer_that_g
     await tab.send(tool_result("c1"))
     await continued(tab)
     assert said(await server.stored()) == ["Go", "Done.", "A note."]
+
+
+# ── a page that goes on itself ──────────────────────────────────────
+
+
+async def test_a_page_that_wants_no_turn_by_itself_asks_for_it_with_the_conversation_as_it_is(serve: Serve) -> None:
+    contexts: list[Any] = []
+    steps = [[call("a", id="c1"), call("b", id="c2")], [say("And "), call("a", id="c3")], say("done.")]
+    model = ScriptedModel(steps)
+    server = await serve(
+        agent(model, before_turn=lambda self, ctx: contexts.append((ctx.continuation, dict(ctx.body))))
+    )
+    tab, page = await ask_for_calls(server, "a", "b"), await Page.load(server)
+    await tab.send(tool_result("c1", 1, go_on=False))
+    await tab.ask("early", *(await server.stored()))
+    assert (await tab.done("early"))["outcome"] == "completed"
+    assert len(model.requests) == 1, "a call is open"
+    await tab.send(tool_failure("c2", "no"))
+    await tab.ask("r2", *(await server.stored()), tone="dry")
+    await tab.done("r2")
+    await tab.send(tool_result("c3", 3, go_on=False))
+    await tab.ask("r3", *(await server.stored()))
+    end = await tab.done("r3")
+    assert (end["outcome"], end["continuation"]) == ("completed", True)
+    assert contexts == [(False, {}), (True, {"tone": "dry"}), (True, {})]
+    stored = await server.stored()
+    assert [message["role"] for message in stored] == ["user", "assistant"]
+    assert said(stored) == ["Go", "And done."]
+    assert await outputs(server) == [1, "no", 3]
+    assert [chunk for chunk in chunks_of(tab.frames, "r2") if "messageId" in chunk] == []
+    assert said(await page.look()) == said(stored)
+    await tab.ask("r4", *stored)
+    await tab.done("r4")
+    assert len(model.requests) == 3, "the model has seen everything"
+
+
+async def test_a_page_that_asks_as_well_as_answers_gets_one_turn(serve: Serve) -> None:
+    model = ScriptedModel([call("a", id="c1"), say("Done.")])
+    server = await serve(agent(model))
+    tab = await ask_for_calls(server, "a")
+    stored = await server.stored()
+    await tab.send(tool_result("c1"))
+    await tab.ask("r2", *stored)
+    assert (await tab.done("r2"))["outcome"] == "completed"
+    await continued(tab)
+    assert said(await server.stored()) == ["Go", "Done."]
+    assert len(model.requests) == 2
+
+
+async def test_the_last_answer_may_be_gone_on_with_after_a_restart(serve: Serve) -> None:
+    server = await serve(agent(ScriptedModel([call("a", id="c1")])))
+    tab = await ask_for_calls(server, "a")
+    await tab.send(tool_result("c1", "here", go_on=False))
+    await tab.seen(is_update)
+    await server.stop()
+    server = await serve(agent(ScriptedModel([say("Done.")])))
+    tab = await server.tab()
+    await tab.ask("r2", *(await server.stored()))
+    await tab.done("r2")
+    assert said(await server.stored()) == ["Go", "Done."]
+
+
+async def test_a_page_that_wants_no_turn_by_itself_has_an_approved_call_run_by_asking(serve: Serve) -> None:
+    ran: list[str] = []
+
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        ran.append("paid")
+        return "paid"
+
+    server = await serve(agent(ScriptedModel([[call("pay", id="c1"), call("a", id="c2")], say("Done.")]), pay))
+    tab = await ask_for_calls(server, "a")
+    await tab.send(approval("c1", go_on=False))
+    await tab.ask("early", *(await server.stored()))
+    await tab.done("early")
+    assert ran == []
+    await tab.send(tool_result("c2", go_on=False))
+    await tab.ask("r2", *(await server.stored()))
+    await tab.done("r2")
+    assert ran == ["paid"]
+    assert await outputs(server) == ["paid", "ok"]
+    assert said(await server.stored()) == ["Go", "Done."]
+    assert await is_idle(tab)
