@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import requirement
 from tests.support.process import ServerProcess
 
 HERE = Path(__file__).parent
@@ -75,6 +76,7 @@ def test_the_runner_is_installed() -> None:
     assert CASES, node("--list").stderr
 
 
+@requirement("protocol:98")
 @pytest.mark.timeout(330)
 @pytest.mark.parametrize(("area", "name"), CASES, ids=[name for _, name in CASES])
 def test_the_client_gets_what_it_expects(area: str, name: str, verdict: Verdicts) -> None:

@@ -95,6 +95,11 @@ class Answering:
             if each.approval is not None and each.state == "waiting"
         ]
 
+    @property
+    def awaited(self) -> bool:
+        """Whether a call waits for somebody."""
+        return bool(self._interactions.waiting)
+
     async def decide(
         self,
         call: str,
@@ -184,6 +189,7 @@ class Answering:
             self._services.write(operations)
         if text is not None:
             self._services.send(audience(self._room, self._turns, interaction.message), frames.message_updated(text))
+        self._room.moved.give()
 
     # ── what must be in memory ──────────────────────────────────────
 

@@ -56,7 +56,6 @@ class Turns:
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
         self._generation = 0
         self._answer: Answer | None = None
-        self._ended: asyncio.Event | None = None
         self.nesting = Nesting(lambda turn: self._queue.active == turn)
         """What waits for turns of this agent."""
         self.failure = failure
@@ -233,9 +232,8 @@ class Turns:
     async def stop(self) -> None:
         """Stop every turn, and wait until all are over."""
         while self._queue.active is not None:
-            self._ended = asyncio.Event()
             self.cancel_all()
-            await self._ended.wait()
+            await self._room.moved.next()
 
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
@@ -251,6 +249,7 @@ class Turns:
         self._withdrawn.clear()
         self._interactions.clear()
         self._submits.clear()
+        self._room.moved.give()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -365,14 +364,13 @@ class Turns:
         following = self._queue.finish(turn.id)
         while following is not None and self._submits.is_superseded(self._open[following]):
             following = self._skip(self._open[following])
-        if self._ended is not None:
-            self._ended.set()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
         else:
             self._transcript.shrink()
             self._catch_up()
+        self._room.moved.give()
 
     def _catch_up(self) -> None:
         """Go on after answers that were left to a turn which did not begin."""
