@@ -8,12 +8,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel as ProviderTestModel
 
 from perdure.errors import ConfigurationError, MissingExtra
 from perdure.models.contract import ChatModel
+from perdure.models.pydantic_ai import PydanticAIModel
 from perdure.models.quick.client import QuickAsyncOpenAI
+from perdure.models.quick.model import QuickChatModel
 from perdure.models.registry import close_models, default_model, openai_compatible, resolve
 from tests.models.provider_server import ProviderServer, completion
 from tests.models.test_pydantic_ai_model import events_of
@@ -95,17 +98,18 @@ async def test_a_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("vercel:openai/x", "VERCEL_AI_GATEWAY_API_KEY", OpenAIChatModel),
     ],
 )
-async def test_openai_and_those_like_it_get_the_quick_client_unless_told(
+async def test_openai_and_those_like_it_are_quick_unless_told(
     monkeypatch: pytest.MonkeyPatch, name: str, key: str, kind: type
 ) -> None:
     monkeypatch.setenv(key, "secret")
     made: Any = resolve(name)
     assert type(made.model) is kind
-    assert type(made.model.client) is QuickAsyncOpenAI
+    assert type(made) is QuickChatModel if kind is OpenAIChatModel else type(made.model.client) is QuickAsyncOpenAI
     monkeypatch.setenv("PERDURE_STOCK_OPENAI", "1")
     await close_models()
     stock: Any = resolve(name)
-    assert type(stock.model.client) is not QuickAsyncOpenAI
+    assert type(stock) is PydanticAIModel
+    assert type(stock.model.client) is AsyncOpenAI
     assert stock.model.system == made.model.system
     assert (str(stock.model.client.base_url), stock.model.client.api_key) == (str(made.model.client.base_url), "secret")
     assert stock.model.client.timeout == made.model.client.timeout

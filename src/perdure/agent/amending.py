@@ -1,20 +1,28 @@
-"""Puts an answer into the message that holds the call, be it stored or in the making, and says who is to see it."""
+"""Puts an answer into the message that holds the call, be it stored or in the making."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from perdure.agent.overtaking import changed_message
-from perdure.agent.room import Room
-from perdure.agent.services import PeerId
+from perdure.agent.room import Room, kept
 from perdure.agent.turns import Turns
 from perdure.chat.interactions import Interaction
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
-from perdure.protocol.messages import Part
+from perdure.protocol.messages import Part, UIMessage
 from perdure.storage.contract import Operation
 
-__all__ = ["amend", "audience"]
+__all__ = ["amend", "holder"]
+
+
+def holder(room: Room, turns: Turns, interaction: Interaction) -> UIMessage | None:
+    """The message that holds a call, as it is now; ``None`` when it is not in memory."""
+    turn = turns.active
+    if turn is not None and turn.builder.tool_part(interaction.call) is not None:
+        return turn.builder.message()
+    node = room.transcript.known.get(interaction.message)
+    return None if node is None or node.message is None else node.message.message
 
 
 def amend(
@@ -24,7 +32,7 @@ def amend(
     change: Callable[[Part], Part],
     chunk: Chunk | None,
     operations: list[Operation],
-) -> str | None:
+) -> tuple[str | None, Callable[[], None]]:
     """Change the part of a call.
 
     Args:
@@ -36,14 +44,17 @@ def amend(
         operations: What stores it is added here.
 
     Returns:
-        The message as JSON text; ``None`` when there is no such message any more.
+        The message as JSON text, ``None`` when there is no such message any more; and what shows the answer in the
+        stream, to be called when the operations were handed over.
     """
     answer, turn = turns.answer, turns.active
     text: str | None = None
+    show = _nothing
     streams = answer is not None and answer.opened
     if answer is not None and turn is not None and turn.builder.tool_part(interaction.call) is not None:
         if streams and chunk is not None:
-            answer.emit(chunk)
+            answer.stream.along(kept(interaction))  # the chunk may fill a segment, which is stored at once
+            show = answer.take(chunk)
         else:
             turn.builder.change(interaction.call, change)
         operations += answer.stream.unstored()
@@ -53,11 +64,8 @@ def amend(
         if stored is not None:
             operations += room.transcript.update(stored)
             text = room.transcript.known[interaction.message].text
-    return text
+    return text, show
 
 
-def audience(room: Room, turns: Turns, message: str) -> Sequence[PeerId]:
-    """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
-    brings the change, and would be put on top of a message that has what is replayed already."""
-    streams = turns.streaming and turns.active is not None and turns.active.builder.id == message
-    return room.handshake.listeners if streams else room.handshake.everyone
+def _nothing() -> None:
+    pass

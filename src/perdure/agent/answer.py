@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from perdure.agent.base import Agent
 from perdure.agent.dialogue import Runs
 from perdure.agent.room import Room, kept
 from perdure.agent.stream import LiveStream
@@ -51,13 +53,20 @@ class Answer:
 
     def emit(self, chunk: Chunk) -> None:
         """Take one chunk: it is in the message, in the log and on its way to everyone in one step."""
-        if self._discarded:
-            return
+        if not self._discarded:
+            self.take(chunk)()
+
+    def take(self, chunk: Chunk) -> Callable[[], None]:
+        """Take one chunk that must be stored before anybody is shown it: into the message and the log. Call what this
+        gives at once when it was handed over to be stored."""
         # First, as it fails for a chunk that has no JSON form: that must not get into the message.
         frame = self.stream.add(chunk)
         self.builder.apply(chunk)
         if chunk["type"] in _RESULTS and not chunk.get("preliminary"):
             self._note_result(chunk["toolCallId"])
+        return partial(self._show, chunk, frame)
+
+    def _show(self, chunk: Chunk, frame: str) -> None:
         self._services.send(self._handshake.listeners, frame)
         if self._turn.listener is not None:
             self._turn.listener(chunk)
@@ -79,7 +88,8 @@ class Answer:
             expires_ms=None if approval is None or ttl is None else now + round(ttl * 1000),
         )
         if interaction.expires_ms is not None and ttl is not None:
-            self._room.think.schedule(ttl, EXPIRE, call.id)
+            # The application may well have a tool or a method of that name.
+            Agent.schedule(self._room.think, ttl, EXPIRE, approval)
         self._room.interactions.ask(interaction)
         self._services.checkpoint([*self.stream.unstored(), kept(interaction)])
 

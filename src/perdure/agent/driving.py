@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import anyio
 
-from perdure.agent.caller_tools import CallerTools
+from perdure.agent.caller_tools import CallerTools, ClientTool, Executor
 from perdure.agent.chat_callbacks import INTERRUPTED, callbacks_of
 from perdure.agent.hooks import call
 from perdure.agent.inputs import MessageInput, as_messages
+from perdure.agent.overtaking import settled_in
 from perdure.agent.room import Room
 from perdure.agent.turn import Turn
 from perdure.agent.turn_config import TurnResult
@@ -20,6 +21,7 @@ from perdure.agent.turns import Turns
 from perdure.errors import BadRequest
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
+from perdure.protocol.messages import UIMessage
 from perdure.storage.contract import Operation
 
 __all__ = ["Driving"]
@@ -52,6 +54,14 @@ class Driving:
         inputs = self._checked(inputs)
         turn = self._turns.submit(trigger, inputs=inputs, continuation=continuation, body=body)
         return await self._wait(turn, signal)
+
+    def caller_tools(self, given: Sequence[ClientTool], executor: Executor | None) -> CallerTools:
+        """Tools that a caller brings along for one turn.
+
+        Raises:
+            ConfigurationError: something of it cannot be used.
+        """
+        return CallerTools.of(given, executor, self._room.services.spawn)
 
     async def stream(
         self,
@@ -181,29 +191,38 @@ class Driving:
         Raises:
             BadRequest: a message cannot be used, or there is no message ``parent``.
         """
-        transcript, services = self._room.transcript, self._room.services
+        transcript = self._room.transcript
         given = await call(messages, transcript.messages()) if callable(messages) else messages
-        new = as_messages(given, services.new_id)
+        new = as_messages(given, self._room.services.new_id)
         await transcript.reach([message["id"] for message in new], parent)
         if parent is not None and parent not in transcript.known:
             raise BadRequest(f"There is no message {parent!r:.60} that the new one could follow.")
+        if taken := self._turns.answers.intersection(message["id"] for message in new).difference(transcript.known):
+            raise BadRequest(f"The id {taken.pop()!r:.60} is that of an answer that is being made.")
+        operations = self._kept(new, parent, mode)
+        if not operations:
+            return
+        self._turns.store(operations)
+        if not self._turns.streaming:
+            self._room.show()
+        if self._turns.active is None:
+            transcript.shrink()
+        await self._room.services.settled()
+
+    def _kept(self, new: Sequence[UIMessage], parent: str | None, mode: Literal["append", "upsert"]) -> list[Operation]:
+        """What stores these messages, and that calls which were waited for are settled in them."""
+        transcript, now = self._room.transcript, self._room.services.now_ms()
         operations: list[Operation] = []
         for message in new:
             if message["id"] not in transcript.known:
                 after = transcript.tip(None) if parent is None else parent
                 text = codec.encode_text(message)
-                operations += transcript.append(message["id"], message["role"], text, after, services.now_ms())
+                operations += transcript.append(message["id"], message["role"], text, after, now)
                 parent = None if parent is None else message["id"]
             elif mode == "upsert":
                 operations += transcript.update(message)
-        if not operations:
-            return
-        commit = services.write(operations)
-        if not self._turns.streaming:
-            self._room.show()
-        if self._turns.active is None:
-            transcript.shrink()
-        await commit
+                operations += settled_in(self._room, message)
+        return operations
 
 
 async def _result_of(turn: Turn) -> TurnResult:

@@ -7,29 +7,30 @@ the message and the turn that goes on change in one write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from perdure.agent.amending import amend, audience
-from perdure.agent.hooks import sources
+from perdure.agent.amending import amend, holder
+from perdure.agent.editing import edited_input
 from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
 from perdure.agent.turn_config import PendingApproval
 from perdure.agent.turns import Turns
-from perdure.chat.answers import DENIED, decided, failed, finished
+from perdure.chat.answers import DENIED, decided, failed, finished, refused, with_part
 from perdure.chat.interactions import Interaction
-from perdure.errors import BadRequest, ToolError
+from perdure.errors import BadRequest, PerdureError
 from perdure.models.contract import Chunk
 from perdure.protocol import client_frames, codec
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import Part
 from perdure.storage.contract import Operation
-from perdure.tools import merge
 
 __all__ = ["Answering"]
 
 logger = logging.getLogger(__name__)
+
+UNCHECKED = "The input could not be checked. The details are in the server's log."
 
 
 class Answering:
@@ -58,24 +59,34 @@ class Answering:
             logger.debug("Ignored a decision on the tool call %s, on which nobody was asked", frame.toolCallId)
             return None
         decide = partial(self._decide, peer, frame.toolCallId, by, frame.approved, frame.autoContinue, frame.reason)
-        if frame.input is None or not frame.approved:
+        if frame.input is None or not frame.approved or not interaction.asks:
             return self._when_loaded(interaction, decide)
         return self._decide_edited(peer, interaction, frame.input, decide)
 
     async def _decide_edited(
-        self, peer: PeerId, interaction: Interaction, edited: dict[str, Any], decide: Callable[..., bool]
+        self, peer: PeerId, interaction: Interaction, given: dict[str, Any], decide: Callable[..., bool]
     ) -> None:
-        try:
-            await self._check(interaction, edited)
-        except (ToolError, BadRequest) as error:
-            logger.warning("Refused the edited input of the tool call %s: %s", interaction.call, error)
-            node = self._room.transcript.known.get(interaction.message)
-            if node is not None and node.text is not None:
-                # The page has shown its decision already.
-                self._services.send((peer,), frames.message_updated(node.text))
-            return
         await self._load(interaction)
-        decide(edited=edited)
+        try:
+            edited = await edited_input(self._room, interaction, given)
+        except PerdureError as error:
+            self._refuse(peer, interaction, str(error))
+        except Exception:
+            # The application's own code: it says which tools there are.
+            logger.exception("The edited input of the tool call %s could not be checked", interaction.call)
+            self._refuse(peer, interaction, UNCHECKED)
+        else:
+            decide(edited=edited)
+
+    def _refuse(self, peer: PeerId, interaction: Interaction, why: str) -> None:
+        """Who decided has shown it already: show the question again, and why."""
+        logger.info("Refused the edited input of the tool call %s: %s", interaction.call, why)
+        message = holder(self._room, self._turns, interaction)
+        if message is None or not interaction.asks:
+            return
+        shown = with_part(message, interaction.call, partial(refused, why=why))
+        if shown is not None:
+            self._services.send((peer,), frames.message_updated(codec.encode_text(shown)))
 
     # ── from the server's own code ──────────────────────────────────
 
@@ -92,7 +103,7 @@ class Answering:
                 expires_ms=each.expires_ms,
             )
             for each in self._interactions.waiting
-            if each.approval is not None and each.state == "waiting"
+            if each.asks and each.approval is not None
         ]
 
     @property
@@ -108,19 +119,18 @@ class Answering:
         by: str,
         go_on: bool,
         reason: str | None = None,
-        edited: dict[str, Any] | None = None,
+        edited: Mapping[str, Any] | None = None,
     ) -> bool:
         """Decide without a browser; returns when it is stored. False when the call does not wait for a decision.
 
         Raises:
             InvalidToolInput: the edited arguments do not fit.
-            BadRequest: arguments are edited of a tool that there is not any more.
         """
         interaction = self._interactions.find(call)
-        if interaction is None:
+        if interaction is None or not interaction.asks:
             return False
         if edited is not None:
-            await self._check(interaction, edited)
+            edited = await edited_input(self._room, interaction, edited)
         await self._load(interaction)
         changed = self._decide(None, call, by, approved, go_on, reason, edited=edited)
         await self._services.settled()
@@ -179,22 +189,20 @@ class Answering:
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
         operations = [*also, kept(interaction)]
-        text = amend(self._room, self._turns, interaction, change, chunk, operations)
+        text, show = amend(self._room, self._turns, interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
-        if self._interactions.is_ready(interaction.turn) and not self._turns.is_overtaken(interaction.turn):
-            self._turns.go_on(interaction.turn, interaction.message, operations)
-        else:
-            self._services.write(operations)
+        self._turns.store(operations)
+        show()
         if text is not None:
-            self._services.send(audience(self._room, self._turns, interaction.message), frames.message_updated(text))
+            self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
         self._room.moved.give()
 
     # ── what must be in memory ──────────────────────────────────────
 
     def _when_loaded(self, interaction: Interaction, act: Callable[[], Any]) -> Coroutine[Any, Any, None] | None:
-        if not self._room.transcript.lacks(interaction.message):
+        if interaction.message in self._turns.answers or not self._room.transcript.lacks(interaction.message):
             act()
             return None
         return self._load_and(interaction, act)
@@ -204,10 +212,5 @@ class Answering:
         act()
 
     async def _load(self, interaction: Interaction) -> None:
-        await self._room.transcript.reach([], interaction.message)
-
-    async def _check(self, interaction: Interaction, edited: dict[str, Any]) -> None:
-        tools = merge(*await sources(self._room.think, self._room.page.tools))
-        if interaction.tool not in tools:
-            raise BadRequest(f"The tool {interaction.tool!r:.60} is not available any more.")
-        tools[interaction.tool].check(edited)
+        if interaction.message not in self._turns.answers:
+            await self._room.transcript.reach([], interaction.message)

@@ -72,12 +72,13 @@ def asked_by_server(
     )
 
 
-def going_on(room: Room, generation: int, group: str, message: str, attempts: int = 0) -> Turn:
-    """The turn that goes on with ``message`` after the calls of the turn ``group`` were answered."""
+def going_on(room: Room, generation: int, group: str, message: str | None = None, attempts: int = 0) -> Turn:
+    """The turn that goes on with ``message`` after the calls of the turn ``group`` were answered: by default, with the
+    message that holds those calls."""
     return Turn(
         id=room.interactions.continued(group) or room.services.new_id(),
         trigger="auto-continuation",
-        message_id=message,
+        message_id=message or room.interactions.of(group)[0].message,
         generation=generation,
         continuation=True,
         group=group,

@@ -5,7 +5,7 @@ They become errors that the model and the people see: no model must be shown a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,18 +15,25 @@ from perdure.chat.answers import NOT_RUN, failed, with_part
 from perdure.chat.interactions import Interaction
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol import server_frames as frames
-from perdure.protocol.messages import Part, UIMessage
+from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
 from perdure.storage.contract import Operation
 
-__all__ = ["GivenUp", "changed_message", "overtake", "reason_of"]
+__all__ = ["GivenUp", "changed_message", "overtake", "reason_of", "settled_in"]
 
 
 async def overtake(room: Room, turn: Turn) -> None:
-    """Another turn begins: whoever has not answered yet is not waited for any more (reference: README 6)."""
-    groups = [group for group in room.interactions.groups if group != turn.group]
-    if not groups:
+    """A turn begins: nobody is waited for any more, unless it goes on after these very answers (reference: README 6).
+    All that was answered is durable when this returns: the model may see it."""
+    if not room.interactions.groups:
         return
-    for message in {each.message for group in groups for each in room.interactions.of(group)}:
+    groups = [group for group in room.interactions.groups if group != turn.group]
+    if groups:
+        await _give_up(room, turn, groups)
+    await room.services.settled()
+
+
+async def _give_up(room: Room, turn: Turn, groups: Sequence[str]) -> None:
+    for message in dict.fromkeys(each.message for group in groups for each in room.interactions.of(group)):
         await room.transcript.reach([], message)
     if turn.group is None:
         for peer in room.handshake.not_continued():
@@ -74,6 +81,15 @@ def changed_message(room: Room, interaction: Interaction, change: Callable[[Part
     if node is None or node.message is None:
         return None
     return with_part(node.message.message, interaction.call, change)
+
+
+def settled_in(room: Room, message: UIMessage) -> list[Operation]:
+    """The application replaced a message: it has answered the calls that are not open in it any more. Store this."""
+    opened = {part["toolCallId"] for part in message["parts"] if is_tool_part(part) and not is_settled(part)}
+    answered = [call for call in room.interactions.calls_in(message["id"]) if call not in opened]
+    now = room.services.now_ms()
+    taken = [room.interactions.answer(call, tool="", by="agent", at_ms=now, go_on=False) for call in answered]
+    return [kept(interaction) for interaction in taken if interaction is not None]
 
 
 def reason_of(interaction: Interaction) -> str:

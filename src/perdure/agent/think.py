@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from perdure.agent.base import Agent
-from perdure.agent.caller_tools import CallerTools, ClientTool, ClientToolCall
+from perdure.agent.caller_tools import ClientTool, ClientToolCall
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
 from perdure.agent.connection import Connection
@@ -196,25 +196,26 @@ class Think(ChatHooks, Agent):
 
         Args:
             tool_call_id: Which call.
-            input: The arguments to run with instead of the model's.
+            input: The arguments to run with instead of the model's; people see them in the call.
             go_on: Whether the conversation goes on once every call of the step is answered: the call runs then.
 
         Raises:
-            InvalidToolInput: ``input`` does not fit the tool.
-            BadRequest: there is an ``input``, and the agent does not have that tool any more.
+            InvalidToolInput: ``input`` does not fit the tool: the call still waits.
         """
-        edited = None if input is None else dict(input)
         decide = self._bound.chat.answering.decide
-        return await decide(tool_call_id, approved=True, by="agent", go_on=go_on, edited=edited)
+        return await decide(tool_call_id, approved=True, by="agent", go_on=go_on, edited=input)
 
     async def reject(self, tool_call_id: str, reason: str | None = None, *, go_on: bool = True) -> bool:
         """Do not let a tool call run: the model is told, with the reason. Otherwise as :meth:`approve`."""
         decide = self._bound.chat.answering.decide
         return await decide(tool_call_id, approved=False, by="agent", go_on=go_on, reason=reason)
 
-    async def _expire_approval(self, tool_call_id: str) -> None:
-        decide = self._bound.chat.answering.decide
-        await decide(tool_call_id, approved=False, by="expiry", go_on=True, reason=EXPIRED)
+    async def _expire_approval(self, approval_id: str) -> None:
+        answering = self._bound.chat.answering
+        for each in answering.pending():
+            # The id of a call may be used again after a clear; that of a question is not.
+            if each.approval_id == approval_id:
+                await answering.decide(each.tool_call_id, approved=False, by="expiry", go_on=True, reason=EXPIRED)
 
     # ── turns ───────────────────────────────────────────────────────
 
@@ -283,16 +284,21 @@ class Think(ChatHooks, Agent):
         message: MessageInput | Callable[[Sequence[UIMessage]], Any],
         *,
         signal: asyncio.Event | None = None,
+        client_tools: Sequence[ClientTool] = (),
+        on_client_tool_call: Callable[[ClientToolCall], Any] | None = None,
     ) -> AsyncGenerator[Chunk]:
         """Answer ``message`` and give the chunks as they are made: ``async for chunk in child.stream("…")``.
 
-        Leaving the loop early stops the turn. Every connected tab sees it as well.
+        Leaving the loop early stops the turn. Every connected tab sees it as well. For the arguments see :meth:`chat`.
 
         Raises:
             TurnFailed: the turn ended with an error.
             NestedTurn: called from inside a turn of this agent.
+            ConfigurationError: ``client_tools`` cannot be used.
         """
-        async with contextlib.aclosing(self._bound.chat.driving.stream(message, signal=signal)) as items:
+        driving = self._bound.chat.driving
+        own = driving.caller_tools(client_tools, on_client_tool_call)
+        async with contextlib.aclosing(driving.stream(message, signal=signal, own=own)) as items:
             async for item in items:
                 if not isinstance(item, TurnResult):
                     yield item
@@ -319,8 +325,9 @@ class Think(ChatHooks, Agent):
             client_tools: Tools that the caller runs, for this turn only: made with :func:`~perdure.client_tool`, or
                 ``{"name": …, "description": …, "parameters": JSON Schema}``. They replace the agent's tools of the same
                 names. Nothing of them is stored, and no approval is asked for.
-            on_client_tool_call: Runs one call of them, and gives its result: a JSON value. May be ``async``. What it
-                raises is the call's error, and the model goes on. Without it their calls stay without a result.
+            on_client_tool_call: Runs one call of them, and gives its result: a JSON value. May be ``async``; otherwise
+                it runs in a worker thread. What it raises is the call's error, and the model goes on. Without it their
+                calls stay without a result: the turn ends with them, and the next one makes them errors.
             tools: Ignored with a warning: tools belong to the agent that runs the turn.
 
         Raises:
@@ -335,8 +342,9 @@ class Think(ChatHooks, Agent):
                 "chat(tools=…) is ignored: tools belong to the agent that runs the turn. Give them in its get_tools().",
                 stacklevel=2,
             )
-        own = CallerTools.of(client_tools, on_client_tool_call)
-        return await self._bound.chat.driving.chat(message, callback, signal=signal, own=own)
+        driving = self._bound.chat.driving
+        own = driving.caller_tools(client_tools, on_client_tool_call)
+        return await driving.chat(message, callback, signal=signal, own=own)
 
     def cancel_chat(self, request_id: str) -> None:
         """Stop a turn, whether it runs or waits; what was said is kept. An unknown id does nothing."""

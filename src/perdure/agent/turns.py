@@ -143,14 +143,17 @@ class Turns:
         """Whether a turn waits that will run."""
         return any(not self._submits.is_superseded(self._open[request]) for request in self._queue.waiting)
 
-    def go_on(self, group: str, message: str, operations: Sequence[Operation]) -> None:
-        """Go on with the conversation: all calls of the turn ``group`` in ``message`` are answered. Stored with
-        ``operations`` in one write."""
-        self._admit(going_on(self._room, self._generation, group, message), _NOTHING_NEW, operations)
+    def store(self, operations: Sequence[Operation]) -> None:
+        """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        for group in self._interactions.ready:
+            if not self.is_overtaken(group):
+                self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
+                return
+        self._services.write(operations)
 
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
-        """The same when the agent wakes up and finds that it has not been done, or was cut off. :meth:`begin` starts
-        it."""
+        """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
+        been done, or was cut off. :meth:`begin` starts it."""
         turn = going_on(self._room, self._generation, group, message, attempts)
         self._admit(turn, _NOTHING_NEW, operations, begin=False)
 
@@ -158,6 +161,12 @@ class Turns:
         """The agent is awake: start the turn that it woke up with."""
         if self._queue.active is not None:
             self._start(self._open[self._queue.active])
+
+    def audience(self, message: str) -> Sequence[PeerId]:
+        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
+        brings the change, and would be put on top of a message that has what is replayed already."""
+        streams = self.streaming and self.active is not None and self.active.builder.id == message
+        return self._handshake.listeners if streams else self._handshake.everyone
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
@@ -215,11 +224,10 @@ class Turns:
             self._withdrawn += turn.own_messages
             given_up = give_up_calls(self._room, turn)
             closing = CloseTurn(turn.id, "aborted", None, self._services.now_ms())
-            self._services.write([*given_up.operations, closing])
+            self.store([*given_up.operations, closing])
             given_up.tell()
             self._end(turn, Ending("aborted"))
             self._report(turn, Ending("aborted"))
-            self._catch_up()
         else:
             turn.scope.cancel()
 
@@ -313,13 +321,11 @@ class Turns:
         self._handshake.stream_ended()
         if turn.generation == self._generation:
             turn.builder.close()
-            if ending.outcome == "aborted":
-                self._call_off(turn)
             given_up = settle_calls(self._room, turn, ending)
             operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
             if ending.error is not None:
                 self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
-            following = self._following(turn)
+            following = self._following()
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
@@ -330,18 +336,13 @@ class Turns:
                 self._room.show()
         self._end(turn, ending)
 
-    def _call_off(self, turn: Turn) -> None:
-        """It was stopped, so it does not go on, whatever was answered."""
-        if self._interactions.next_id(turn.id) is not None:
-            for peer in self._handshake.not_continued():
-                self._services.send((peer,), frames.nothing_to_resume())
-
-    def _following(self, turn: Turn) -> Turn | None:
-        """The turn that goes on at once, as all calls of this one were answered while it ran."""
-        self._interactions.close(turn.id)
-        if not self._interactions.is_ready(turn.id) or self._is_awaited:
+    def _following(self) -> Turn | None:
+        """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
+        earlier one, if this one was stopped before it had overtaken them."""
+        group = next(iter(self._interactions.ready), None)
+        if group is None or self._is_awaited:
             return None
-        following = going_on(self._room, self._generation, turn.id, turn.builder.id)
+        following = going_on(self._room, self._generation, group)
         self._queue.admit(following.id)
         self._open[following.id] = following
         self._handshake.admitted(following.id)
@@ -364,19 +365,12 @@ class Turns:
         following = self._queue.finish(turn.id)
         while following is not None and self._submits.is_superseded(self._open[following]):
             following = self._skip(self._open[following])
+        self._room.moved.give()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
         else:
             self._transcript.shrink()
-            self._catch_up()
-        self._room.moved.give()
-
-    def _catch_up(self) -> None:
-        """Go on after answers that were left to a turn which did not begin."""
-        for group in self._interactions.groups:
-            if self._interactions.is_ready(group) and not self.is_overtaken(group):
-                self.go_on(group, self._interactions.of(group)[0].message, [])
 
     def _skip(self, turn: Turn) -> str | None:
         """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""

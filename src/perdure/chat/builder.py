@@ -191,6 +191,8 @@ class MessageBuilder:
     def _input_available(self, chunk: Chunk) -> None:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
         if part["state"] in {"input-streaming", "input-available"}:
+            # Whoever puts a call right may find that another tool was meant.
+            part["type"] = f"tool-{chunk['toolName']}"
             part["state"] = "input-available"
             part["input"] = _as_object(chunk.get("input"))
             _tool_extras(chunk, part)

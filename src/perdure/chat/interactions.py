@@ -57,6 +57,11 @@ class Interaction(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.input if self.edited is None else self.edited
 
     @property
+    def asks(self) -> bool:
+        """Whether somebody is asked whether it may run."""
+        return self.state == "waiting" and self.approval is not None
+
+    @property
     def waits(self) -> bool:
         """Whether somebody has to answer before the conversation can go on."""
         return self.state == "waiting" or (self.state == "approved" and self.runs == "client")
@@ -96,6 +101,10 @@ class Interactions:
         group = self._groups.get(turn)
         return [] if group is None else list(group.calls)
 
+    def calls_in(self, message: str) -> list[str]:
+        """Ids of the calls in a message, in the order in which they were asked."""
+        return [call for call, interaction in self._calls.items() if interaction.message == message]
+
     @property
     def waiting(self) -> list[Interaction]:
         """Those that somebody has to answer, in the order in which they were asked."""
@@ -117,6 +126,11 @@ class Interactions:
         if group is None or not group.closed or group.continued or any(each.waits for each in group.calls):
             return False
         return any(each.go_on for each in group.calls)
+
+    @property
+    def ready(self) -> list[str]:
+        """The turns after which the conversation can go on."""
+        return [turn for turn in self._groups if self.is_ready(turn)]
 
     def next_id(self, turn: str) -> str | None:
         """Id of the continuation that somebody wants after this turn."""
@@ -182,7 +196,7 @@ class Interactions:
         For the arguments see :meth:`answer`; ``edited`` are the arguments to run with instead.
         """
         interaction = self._calls.get(call)
-        if interaction is None or interaction.state != "waiting" or interaction.approval is None:
+        if interaction is None or not interaction.asks:
             return None
         interaction.decision = "approved" if approved else "denied"
         interaction.reason = reason
