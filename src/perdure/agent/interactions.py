@@ -197,7 +197,6 @@ class Answering:
         show()
         if text is not None:
             self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
-        self._room.moved.give()
 
     # ── what must be in memory ──────────────────────────────────────
 

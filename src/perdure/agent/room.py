@@ -48,7 +48,7 @@ class Room:
     page: Page = field(default_factory=Page)
     interactions: Interactions = field(default_factory=Interactions)
     moved: Signal = field(default_factory=Signal)
-    """A turn has ended, or a call was answered."""
+    """A turn has ended, or calls may have been answered."""
 
     def show(self) -> None:
         """Send the conversation to everybody."""

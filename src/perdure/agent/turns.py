@@ -145,6 +145,7 @@ class Turns:
 
     def store(self, operations: Sequence[Operation]) -> None:
         """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        self._room.moved.give()
         for group in self._interactions.ready:
             if not self.is_overtaken(group):
                 self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
