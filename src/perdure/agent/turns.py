@@ -53,7 +53,7 @@ class Turns:
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
-        """Messages whose turn was cancelled while it waited; they keep their place behind the answers to those before them."""
+        """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
         self._generation = 0
         self._answer: Answer | None = None
         self._ended: asyncio.Event | None = None
