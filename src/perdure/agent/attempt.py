@@ -42,7 +42,10 @@ async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
         if turn.scope.cancel_called:
             return Ending("aborted")  # stopped before it began: nothing is asked of anybody
         approved = [] if turn.group is None else room.interactions.to_run(turn.group)
-        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id, approved)
+        history = await _history(turn, room)
+        job = await prepare(room.think, turn, history, room.services.new_id, approved)
+        if not history and job.instead is None:
+            return Ending("skipped")  # an empty conversation: there is nothing that a model could be asked
         answer.open(job.metadata)
         await run_steps(job, answer)
     except (Exception, asyncio.CancelledError) as error:
