@@ -1,25 +1,21 @@
-"""Tools that a page runs: what it may offer, what becomes of its results, and who is told."""
-
-import json
-from typing import Any
+"""Tools that a page runs: what becomes of their calls and results, and who is told."""
 
 import pytest
 
 from perdure import Think, client_tool, tool
-from perdure.protocol import client_tools as caps
-from perdure.testing import Gate, ScriptedModel, call, pause, say, strict_provider_errors
+from perdure.testing import ScriptedModel, call, say, strict_provider_errors
 from tests.agent.calls import parts_of, said, tool_parts
 from tests.requirements import requirement
+from tests.server.answering import INTERRUPTED, ask_for_calls, continued, states, updates
 from tests.support import (
+    Doing,
     Doubles,
-    Frame,
+    ErrorLog,
     Serve,
-    Serving,
-    Tab,
     agent,
     approval,
-    chat_request,
     chunks_of,
+    do,
     offer,
     tool_failure,
     tool_result,
@@ -29,234 +25,8 @@ from tests.support import (
 pytestmark = pytest.mark.anyio
 
 DENIED = "Tool execution denied by user"
-INTERRUPTED = "The tool call was interrupted before a result was recorded."
 
-
-def updates(tab: Tab, since: int = 0) -> list[Frame]:
-    """The messages of all updates that a tab was sent."""
-    return [frame["message"] for frame in tab.frames[since:] if frame["type"] == "cf_agent_message_updated"]
-
-
-def is_continuation_end(frame: Frame) -> bool:
-    return frame.get("continuation", False) and frame.get("done") is True
-
-
-async def continued(tab: Tab, count: int = 1) -> str:
-    """Returns when so many continuations are over; gives the id of the last."""
-    ended: list[Frame] = []
-
-    def is_last(frame: Frame) -> bool:
-        if is_continuation_end(frame):
-            ended.append(frame)
-        return len(ended) == count
-
-    return (await tab.seen(is_last))["id"]
-
-
-async def ask_for_calls(server: Serving, *names: str, **body: Any) -> Tab:
-    """A tab whose request has ended with open calls of the page's tools."""
-    tab = await server.tab()
-    await tab.ask("r1", "Go", clientTools=offer(*names), **body)
-    await tab.done("r1")
-    return tab
-
-
-async def states(server: Serving, message: int = 1) -> list[str]:
-    """The states of the stored calls."""
-    return [part["state"] for part in tool_parts((await server.stored())[message])]
-
-
-# ── what is offered ─────────────────────────────────────────────────
-
-
-@requirement("protocol:62", "engine:91", "fault:CT-10")
-async def test_the_model_is_offered_the_tools_that_the_page_offers_at_the_time(serve: Serve) -> None:
-    model = ScriptedModel([call("a", id="c1"), say("Two."), say("Three."), say("Four."), say("Five."), say("Six.")])
-    server = await serve(agent(model))
-    tab = await ask_for_calls(server, "a")
-    assert model.requests[0].tools == ["a"]
-
-    await tab.send(tool_result("c1", clientTools=offer("b", "c")))
-    await continued(tab)
-    assert model.requests[1].tools == ["b", "c"], "what comes with a result replaces it"
-    await tab.ask("r2", "And")
-    await tab.done("r2")
-    assert model.requests[2].tools == ["b", "c"], "a request that says nothing keeps it"
-    await tab.ask("r3", "And", clientTools=[])
-    await tab.done("r3")
-    assert model.requests[3].tools == [], "an empty list takes it away"
-
-    await tab.ask("r4", "And", clientTools=offer("d"))
-    await tab.done("r4")
-    await tab.clear()
-    await tab.ask("r5", "And")
-    await tab.done("r5")
-    assert [request.tools for request in model.requests[4:]] == [["d"], []], "so does a clear"
-
-
-@requirement("protocol:62")
-async def test_an_empty_list_that_comes_with_a_result_changes_nothing(serve: Serve) -> None:
-    model = ScriptedModel([call("a", id="c1"), say("Done.")])
-    server = await serve(agent(model))
-    tab = await ask_for_calls(server, "a")
-    await tab.send(tool_result("c1", clientTools=[]))
-    await continued(tab)
-    assert model.requests[1].tools == ["a"]
-
-
-async def test_tools_that_come_with_a_result_are_left_aside_when_they_cannot_be_used(serve: Serve) -> None:
-    model = ScriptedModel([call("a", id="c1"), say("Done.")])
-    server = await serve(agent(model))
-    tab = await ask_for_calls(server, "a")
-    await tab.send(tool_result("c1", "here", clientTools=[{"name": "b", "parameters": {"type": "nonsense"}}]))
-    await continued(tab)
-    assert model.requests[1].tools == ["a"]
-    assert tool_parts((await server.stored())[1])[0]["output"] == "here"
-
-
-async def test_tools_that_come_with_a_result_that_nobody_waits_for_change_nothing(serve: Serve) -> None:
-    model = ScriptedModel([call("a", id="c1"), say("Done."), say("Next.")])
-    server = await serve(agent(model))
-    tab = await ask_for_calls(server, "a")
-    await tab.send(tool_result("c1"))
-    await continued(tab)
-    await tab.send(tool_result("c1", clientTools=offer("late")))
-    await tab.ask("r2", "And")
-    await tab.done("r2")
-    assert model.requests[2].tools == ["a"]
-
-
-@requirement("fault:CT-19")
-async def test_odd_tools_are_taken_as_they_were_meant(serve: Serve) -> None:
-    first = {"type": "object", "properties": {"one": {"type": "string"}}}
-    second = {"type": "object", "properties": {"two": {"type": "integer"}}, "required": ["two"]}
-    odd = [
-        {"name": "a", "parameters": first},
-        {"name": "a", "parameters": second, "description": "The later one."},
-        {"name": "b"},
-        {"description": "x"},
-        {"name": ""},
-        {"name": 7},
-        "text",
-        {"name": "c", "description": None, "parameters": None},
-        {"name": "d", "parameters": {}},
-    ]
-    moves = [call("a", {"one": "x"}, id="c1"), call("b", {"any": [1]}, id="c2"), call("a", {"two": 2}, id="c3")]
-    model = ScriptedModel([moves, say("Done.")])
-    server = await serve(agent(model))
-    tab = await server.tab()
-    await tab.ask("r1", "Go", clientTools=odd)
-    await tab.done("r1")
-    assert model.requests[0].tools == ["a", "b", "c", "d"]
-    broken, *good = tool_parts((await server.stored())[1])
-    assert broken["state"] == "output-error"
-    assert "two" in broken["errorText"], "checked against the later schema"
-    assert [part["state"] for part in good] == ["input-available", "input-available"]
-
-
-NESTED = '{"not":' * 20_000 + "{}" + "}" * 20_000
-
-
-@pytest.mark.parametrize(
-    ("tools", "said_of_it"),
-    [
-        (json.dumps([{"name": f"t{n}"} for n in range(caps.MAX_TOOLS + 1)]), "129 client tools"),
-        (json.dumps([{"name": "x" * 257}]), "257 characters"),
-        (json.dumps([{"name": "a", "description": "x" * caps.MAX_BYTES}]), "bytes"),
-        (json.dumps([{"name": "a", "parameters": {"type": "nonsense"}}]), "'a'"),
-        (json.dumps([{"name": "a", "parameters": {"type": "string"}}]), "'a'"),
-        (json.dumps([{"name": "a", "parameters": []}]), "JSON Schema"),
-        (json.dumps([{"name": "a", "parameters": {"$ref": "http://127.0.0.1:9/x.json"}}]), "'a'"),
-        (json.dumps([{"name": "a", "parameters": {"properties": {"x": {"pattern": "("}}}}]), "'a'"),
-        (f'[{{"name":"a","parameters":{NESTED}}}]', "nest"),
-        (f'[{{"name":"a","parameters":{"[" * 101}{"]" * 101}}}]', ""),
-        ('{"a":{}}', "list"),
-        ('"a"', "list"),
-    ],
-    ids=[
-        "too many",
-        "a long name",
-        "too large",
-        "no schema",
-        "not of an object",
-        "a list",
-        "elsewhere",
-        "a bad pattern",
-        "deep",
-        "deep lists",
-        "an object",
-        "a text",
-    ],
-)
-async def test_tools_that_cannot_be_used_end_their_request_with_an_error_and_leave_nothing(
-    serve: Serve, tools: str, said_of_it: str
-) -> None:
-    model = ScriptedModel([say("Hello."), say("Well.")])
-    server = await serve(agent(model))
-    tab, other = await server.tab(), await server.tab()
-    await tab.ask("r1", "Go", clientTools=offer("kept"), mood="kept")
-    await tab.done("r1")
-    await other.done("r1")
-    mark = len(other.frames)
-    body = json.dumps({"messages": [user_message("Bad")], "mood": "bad"})
-    await tab.send(chat_request("r2", f'{body[:-1]},"clientTools":{tools}}}'))
-    end = await tab.done("r2")
-    assert end["error"]
-    assert said_of_it in end["body"]
-    assert len(end["body"]) < 1000
-    assert said(await server.stored()) == ["Go", "Hello."]
-    await other.settle()
-    assert other.frames[mark:] == []
-    await tab.ask("r3", "Again")
-    await tab.done("r3")
-    assert model.requests[1].tools == ["kept"]
-
-
-@requirement("protocol:62")
-async def test_as_many_and_as_large_tools_as_are_allowed_are_offered(serve: Serve) -> None:
-    name = "n" * caps.MAX_NAME
-    many = [{"name": f"t{n}"} for n in range(caps.MAX_TOOLS - 1)]
-    text = json.dumps([*many, {"name": name, "description": ""}])
-    large = [*many, {"name": name, "description": "x" * (caps.MAX_BYTES - len(text))}]
-    model = ScriptedModel([call("n" * 64, id="c1"), say("Done.")])
-    server = await serve(agent(model))
-    tab = await server.tab()
-    await tab.ask("r1", "Go", clientTools=large)
-    assert (await tab.done("r1"))["outcome"] == "completed"
-    assert len(model.requests[0].tools) == caps.MAX_TOOLS
-    (part,) = tool_parts((await server.stored())[1])
-    assert (part["type"], part["state"]) == (f"tool-{name}", "input-available")
-    await tab.send(tool_result("c1", tool=name))
-    await continued(tab)
-
-
-@requirement("engine:45", "fault:CT-11")
-async def test_a_tool_of_the_page_stands_in_for_the_servers_own_for_its_turn_only(serve: Serve) -> None:
-    ran: list[str] = []
-
-    @tool
-    def read(path: str) -> str:
-        """Read a file."""
-        ran.append(path)
-        return "from the server"
-
-    model = ScriptedModel(
-        [call("read", {"path": "/a"}, id="c1"), say("One."), call("read", {"path": "/a"}, id="c2"), say("Two.")]
-    )
-    server = await serve(agent(model, read))
-    tab = await ask_for_calls(server, "read")
-    assert (model.requests[0].tools, await states(server)) == (["read"], ["input-available"])
-    await tab.send(tool_result("c1", "from the page", tool="read"))
-    await continued(tab)
-    assert ran == []
-    await tab.ask("r2", *(await server.stored()), user_message("Again"), clientTools=[])
-    await tab.done("r2")
-    assert ran == ["/a"]
-    outputs = [part["output"] for message in await server.stored() for part in tool_parts(message)]
-    assert outputs == ["from the page", "from the server"]
-
-
-# ── a call and its result ───────────────────────────────────────────
+# ── a call and its result ─────────────────────────────────────────────
 
 
 @requirement("protocol:63")
@@ -448,7 +218,7 @@ async def test_a_call_whose_arguments_do_not_fit_is_answered_at_once_and_no_page
     assert said(await server.stored())[1] == "Done."
 
 
-# ── other turns ─────────────────────────────────────────────────────
+# ── other turns ───────────────────────────────────────────────────────
 
 
 async def test_a_new_message_settles_what_nobody_answered(serve: Serve) -> None:
@@ -471,50 +241,79 @@ async def test_a_new_message_settles_what_nobody_answered(serve: Serve) -> None:
     assert len(model.requests) == 2
 
 
-async def test_a_turn_of_the_servers_own_runs_with_the_pages_tools_and_fields(serve: Serve) -> None:
-    seen: list[Any] = []
-
-    class Agent(Think):
-        model = ScriptedModel([say("Hi."), call("a", id="c1"), say("Done.")])
-
-        def before_turn(self, ctx: Any) -> None:
-            seen.append([list(ctx.tools), dict(ctx.body), ctx.continuation])
-
-        async def on_start(self) -> None:
-            agents.append(self)
-
-    agents: list[Think] = []
-    server = await serve(Agent)
-    tab = await server.tab()
-    await tab.ask("r1", "Go", clientTools=offer("a"), mood="good")
-    await tab.done("r1")
-    assert (await agents[0].save_messages("from the server")).status == "completed"
-    await tab.send(tool_result("c1"))
+async def test_a_result_without_an_output_is_null(serve: Serve) -> None:
+    model = ScriptedModel([call("a", id="c1"), say("Done.")])
+    server = await serve(agent(model))
+    tab = await ask_for_calls(server, "a")
+    await tab.send({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "", "autoContinue": True})
     await continued(tab)
-    assert seen == [[["a"], {"mood": "good"}, False], [["a"], {"mood": "good"}, False], [["a"], {"mood": "good"}, True]]
+    (part,) = tool_parts((await server.stored())[1])
+    assert (part["state"], part["output"]) == ("output-available", None)
+    assert strict_provider_errors(model.requests[1]) == []
 
 
-async def test_a_turn_that_waited_runs_with_what_its_own_request_brought(serve: Serve) -> None:
-    seen: list[Any] = []
-    gate = Gate()
-    model = ScriptedModel([pause(gate), say("Two."), say("Three.")])
-
-    def before_turn(self: Think, ctx: Any) -> None:
-        seen.append([list(ctx.tools), dict(ctx.body)])
-
-    server = await serve(agent(model, before_turn=before_turn))
+async def test_an_answer_that_could_not_be_stored_can_be_given_again(serve: Serve, log: ErrorLog) -> None:
+    doubles = Doubles()
+    model = ScriptedModel([[call("a", id="c1"), call("a", id="c2")], say("Done.")])
+    server = await serve(agent(model), engine=doubles.engine)
+    tab = await ask_for_calls(server, "a")
+    await tab.send(tool_result("c1", "one"))
+    await tab.seen(lambda frame: frame["type"] == "cf_agent_message_updated")
+    doubles.store.fail("agent/room")
+    mark = len(tab.frames)
+    await tab.send(tool_result("c2", "lost"))
+    assert (await tab.ended())[0] == 1011
+    assert updates(tab, mark) == [], "nobody was told of it"
+    log.expect("database or disk is full")
+    doubles.store.heal("agent/room")
     tab = await server.tab()
-    await tab.ask("r1", "One", clientTools=offer("one"), n=1)
-    await gate.reached()
-    await tab.ask("r2", "Two", clientTools=offer("two"), n=2)
-    await tab.ask("r3", "Three", clientTools=[], n=3)
-    gate.open()
-    for request in ("r1", "r2", "r3"):
-        await tab.done(request)
-    assert seen == [[["one"], {"n": 1}], [["two"], {"n": 2}], [[], {"n": 3}]]
+    assert await states(server) == ["output-available", "input-available"]
+    await tab.send(tool_result("c2", "two"))
+    await continued(tab)
+    assert [part["output"] for part in tool_parts(model.requests[1].messages[1])] == ["one", "two"]
+    assert len(model.requests) == 2
 
 
-# ── declared on the server ──────────────────────────────────────────
+# ── messages that are not in memory ───────────────────────────────────
+
+
+class Forgetful(Doing, Think):
+    """Holds little more than the last message in memory."""
+
+    hydration_byte_budget = 2_000
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+async def test_a_result_reaches_a_message_that_is_in_the_store_only(serve: Serve, answers: int) -> None:
+    calls = [call("a", id=f"c{n}") for n in range(answers)]
+    server = await serve(type("Agent", (Forgetful,), {"model": ScriptedModel([calls, say("Done.")])}))
+    tab = await ask_for_calls(server, "a")
+    await do(tab, lambda agent: agent.add_messages([user_message("long " * 200) for _ in range(4)]))
+    for n in range(answers):
+        await tab.send(tool_result(f"c{n}", n))
+    await continued(tab)
+    for n, message in enumerate(updates(tab)):
+        assert [part["state"] for part in tool_parts(message)][n] == "output-available"
+    assert len(updates(tab)) == answers
+    messages = await do(tab, lambda agent: agent.get_messages())
+    assert said(messages)[:2] == ["Go", "Done."]
+    assert [part["output"] for part in tool_parts(messages[1])] == list(range(answers))
+
+
+async def test_a_call_in_a_message_that_is_in_the_store_only_is_settled_by_a_new_message(serve: Serve) -> None:
+    server = await serve(type("Agent", (Forgetful,), {"model": ScriptedModel([call("a", id="c1"), say("Next.")])}))
+    tab = await ask_for_calls(server, "a")
+    await do(tab, lambda agent: agent.add_messages([user_message("long " * 200) for _ in range(4)]))
+    await tab.ask("r2", user_message("And"))
+    await tab.done("r2")
+    messages = await do(tab, lambda agent: agent.get_messages())
+    (part,) = tool_parts(messages[1])
+    assert (part["state"], part["errorText"]) == ("output-error", INTERRUPTED)
+    await tab.settle()
+    assert [tool_parts(message)[0]["state"] for message in updates(tab)] == ["output-error"]
+
+
+# ── declared on the server ────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("gated", [False, True])
@@ -552,6 +351,21 @@ async def test_a_client_tool_may_be_declared_on_the_server(serve: Serve, gated: 
     assert [part["output"] for part in parts] == ["Paris", "Rome"]
     assert [part.get("approval", {}).get("approved") for part in parts] == [True if gated else None] * 2
     assert said(await server.stored())[1] == "There."
+
+
+async def test_a_function_decides_which_calls_of_a_client_tool_need_approval(serve: Serve) -> None:
+    tool_of_the_page = client_tool("pay", needs_approval=lambda input: input["amount"] > 100)
+    model = ScriptedModel([[call("pay", {"amount": 5}, id="c1"), call("pay", {"amount": 500}, id="c2")], say("Done.")])
+    server = await serve(agent(model, tool_of_the_page))
+    tab = await ask_for_calls(server)
+    assert await states(server) == ["input-available", "approval-requested"]
+    await tab.send(tool_result("c1", "paid"))
+    await tab.send(approval("c2"))
+    await tab.settle()
+    assert len(model.requests) == 1
+    await tab.send(tool_result("c2", "paid as well"))
+    await continued(tab)
+    assert [part["output"] for part in tool_parts(model.requests[1].messages[1])] == ["paid", "paid as well"]
 
 
 async def test_a_denied_call_of_a_client_tool_takes_no_result(serve: Serve) -> None:

@@ -106,6 +106,11 @@ class Answering:
             if each.asks and each.approval is not None
         ]
 
+    @property
+    def awaited(self) -> bool:
+        """Whether a call waits for somebody."""
+        return bool(self._interactions.waiting)
+
     async def decide(
         self,
         call: str,

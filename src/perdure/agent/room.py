@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from perdure.agent.page import Page
@@ -16,7 +17,25 @@ from perdure.session.transcript import Transcript
 from perdure.storage.contract import Operation
 from perdure.storage.interactions import InteractionRow, PutInteraction
 
-__all__ = ["Room", "kept"]
+__all__ = ["Room", "Signal", "kept"]
+
+
+class Signal:
+    """Something that happens now and then, for those who wait for the next time."""
+
+    def __init__(self) -> None:
+        self._event: asyncio.Event | None = None
+
+    async def next(self) -> None:
+        """Returns when it happens again."""
+        self._event = self._event or asyncio.Event()
+        await self._event.wait()
+
+    def give(self) -> None:
+        """It happens."""
+        if self._event is not None:
+            self._event.set()
+            self._event = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +48,8 @@ class Room:
     handshake: Handshake[PeerId]
     page: Page = field(default_factory=Page)
     interactions: Interactions = field(default_factory=Interactions)
+    moved: Signal = field(default_factory=Signal)
+    """A turn has ended, or calls may have been answered."""
 
     def show(self) -> None:
         """Send the conversation to everybody."""

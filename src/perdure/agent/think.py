@@ -168,6 +168,25 @@ class Think(ChatHooks, Agent):
 
     # ── tool calls that wait for a person ───────────────────────────
 
+    def has_pending_interaction(self) -> bool:
+        """Whether a tool call waits for a person or a page."""
+        return self._bound.chat.answering.awaited
+
+    async def wait_until_stable(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the original's name
+        """Wait until nothing goes on: no turn runs or waits, none is about to go on after answers, and no tool call
+        waits for a person or a page.
+
+        Args:
+            timeout: Seconds; without end by default.
+
+        Returns:
+            False when the time was over first.
+
+        Raises:
+            NestedTurn: called from inside a turn of this agent.
+        """
+        return await self._bound.chat.driving.rest(timeout)
+
     def pending_approvals(self) -> list[PendingApproval]:
         """The tool calls that wait for a person's decision, in the order in which they were asked."""
         return self._bound.chat.answering.pending()

@@ -53,10 +53,9 @@ class Turns:
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
-        """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
+        """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
         self._generation = 0
         self._answer: Answer | None = None
-        self._ended: asyncio.Event | None = None
         self.nesting = Nesting(lambda turn: self._queue.active == turn)
         """What waits for turns of this agent."""
         self.failure = failure
@@ -146,6 +145,7 @@ class Turns:
 
     def store(self, operations: Sequence[Operation]) -> None:
         """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        self._room.moved.give()
         for group in self._interactions.ready:
             if not self.is_overtaken(group):
                 self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
@@ -241,9 +241,8 @@ class Turns:
     async def stop(self) -> None:
         """Stop every turn, and wait until all are over."""
         while self._queue.active is not None:
-            self._ended = asyncio.Event()
             self.cancel_all()
-            await self._ended.wait()
+            await self._room.moved.next()
 
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
@@ -259,6 +258,7 @@ class Turns:
         self._withdrawn.clear()
         self._interactions.clear()
         self._submits.clear()
+        self._room.moved.give()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -330,8 +330,7 @@ class Turns:
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
-            self._transcript.begin(self._withdrawn)
-            self._withdrawn.clear()
+            self._withdrawn = self._transcript.give_up(self._withdrawn)
             given_up.tell()
             if turn.builder.changed:
                 self._room.show()
@@ -370,8 +369,7 @@ class Turns:
         following = self._queue.finish(turn.id)
         while following is not None and self._submits.is_superseded(self._open[following]):
             following = self._skip(self._open[following])
-        if self._ended is not None:
-            self._ended.set()
+        self._room.moved.give()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])

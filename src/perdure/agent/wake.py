@@ -108,7 +108,9 @@ async def wake(
         conversation.take_up(*left.again, left.operations)
     else:
         if left.operations:
-            services.write(left.operations)
+            # Nothing waits for it: the next start would make the same of what is stored. So the conversation can be
+            # read even when nothing can be written.
+            services.checkpoint(left.operations)
         transcript.shrink()
     return conversation
 
@@ -140,9 +142,12 @@ async def _close_left_open(
     # First, as the turn that closes last is the one that clients are shown.
     left = _Left([CloseTurn(turn, "skipped", None, services.now_ms()) for turn in superseded])
     await _read_what_they_need(requests, transcript)
+    # Stopped while they waited: they keep their place behind the answer that was being made.
+    withdrawn = [identifier for turn in record.withdrawn for identifier in _request_of(turn).own]
     waiting = [identifier for turn, request in requests if turn.status in _WAITING for identifier in request.own]
-    await transcript.recall_following(waiting)
-    transcript.hold(waiting)
+    await transcript.recall(withdrawn)
+    await transcript.recall_following([*waiting, *withdrawn])
+    transcript.hold([*waiting, *withdrawn])
     for turn, request in requests:
         transcript.begin(request.own)
         if turn.status == "superseded":
@@ -153,6 +158,8 @@ async def _close_left_open(
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
         failure = Failure(log, _written(turn, request, transcript), INTERRUPTED_TURN, request.origin)
         left.failure = failure if _close(turn, request, left, interactions, services.now_ms()) else None
+        withdrawn = transcript.give_up(withdrawn)
+    transcript.begin(withdrawn)
     return left
 
 

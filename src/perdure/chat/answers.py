@@ -5,13 +5,13 @@ Each function gives the part anew; the given one is not changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, cast
 
 from perdure.chat.interactions import Interaction
 from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
 
-__all__ = ["DENIED", "NOT_RUN", "decided", "failed", "finished", "refused", "with_part"]
+__all__ = ["DENIED", "NOT_RUN", "decided", "failed", "finished", "is_unseen", "refused", "with_part"]
 
 DENIED = "Tool execution denied by user"
 """The error of a call that a page answers with an error without a text."""
@@ -54,6 +54,15 @@ def with_part(message: UIMessage, call: str, change: Callable[[Part], Part]) -> 
             parts = [*message["parts"][:index], change(part), *message["parts"][index + 1 :]]
             return {**message, "parts": parts}
     return None
+
+
+def is_unseen(message: UIMessage, approved: Container[str] = ()) -> bool:
+    """Whether the last step made calls that are all settled, or ``approved`` and to be run: the model has not been
+    shown their results yet."""
+    parts = message["parts"]
+    step = max((index for index, part in enumerate(parts) if part["type"] == "step-start"), default=-1)
+    calls = [part for part in parts[step + 1 :] if is_tool_part(part) and not part.get("providerExecuted")]
+    return bool(calls) and all(is_settled(part) or part["toolCallId"] in approved for part in calls)
 
 
 def _question(part: Part) -> dict[str, Any]:

@@ -137,6 +137,10 @@ class Interactions:
         group = self._groups.get(turn)
         return None if group is None else group.next
 
+    def group_of(self, message: str) -> str | None:
+        """The turn whose calls in this message still matter."""
+        return next((turn for turn, group in self._groups.items() if group.calls[0].message == message), None)
+
     @property
     def groups(self) -> list[str]:
         """The turns whose calls still matter, the oldest first."""

@@ -13,7 +13,7 @@ import pytest
 from perdure import Think, client_tool
 from perdure.protocol.names import Address
 from perdure.storage.contract import LoadPath
-from perdure.testing import ScriptedModel, call, chunk, say, strict_provider_errors
+from perdure.testing import Gate, ScriptedModel, call, chunk, pause, say, strict_provider_errors
 from tests.agent.calls import said, tool_parts
 from tests.requirements import requirement
 from tests.support import Frame, approval, chat_request, offer, tool_failure, tool_result, user_message
@@ -88,6 +88,26 @@ async def wait_for_answer(host: Hosting, line: Line, *names: str, **body: Any) -
 
 
 # ── days ────────────────────────────────────────────────────────────
+
+
+@requirement("fault:CT-01")
+@pytest.mark.parametrize("order", [("c1", "c2"), ("c2", "c1")])
+async def test_no_time_between_two_answers_makes_a_turn_of_the_first(order: tuple[str, str]) -> None:
+    model = ScriptedModel([[call("tz", id="c1"), call("clip", id="c2")], say("Done.")])
+    awake = Awake(model)
+    async with hosting(awake.kind) as host:
+        line = host.line()
+        await wait_for_answer(host, line, "tz", "clip")
+        line.post(tool_result(order[0], f"of {order[0]}"))
+        await updated(line)
+        await host.advance(0.3)
+        assert len(model.requests) == 1
+        line.post(tool_result(order[1], f"of {order[1]}"))
+        await gone_on(host, line)
+        assert [part["output"] for part in tool_parts(model.requests[1].messages[1])] == ["of c1", "of c2"]
+        assert [context.continuation for context in awake.contexts] == [False, True]
+        await host.advance(1)
+        assert len(model.requests) == 2
 
 
 @requirement("fault:CT-05", "engine:84", "protocol:71")
@@ -312,3 +332,58 @@ async def test_a_continuation_that_was_to_come_is_made_up_for_after_a_restart(tm
         await gone_on(host, line)
         assert said(await stored(host)) == ["Go", "Done."]
         assert len(model.requests) == 2
+
+
+# ── restarts while something runs ───────────────────────────────────
+
+
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_turn_that_a_restart_cuts_off_behind_its_call_waits_for_the_page(
+    tmp_path: Path, answered: bool
+) -> None:
+    gate = Gate()
+    first = Awake(ScriptedModel([[say("Let me see. "), call("a", id="c1"), say("And"), pause(gate)]]))
+    async with hosting(first.kind, folder=tmp_path) as host:
+        line = host.line()
+        ask(line, "r1", "Go", clientTools=offer("a"), mood="calm")
+        await gate.reached()
+        if answered:
+            line.post(tool_result("c1", "early"))
+            await updated(line)
+        await host.store.settled()
+    second = Awake(ScriptedModel([say(" Done.")]))
+    async with hosting(second.kind, folder=tmp_path) as host:
+        line = host.line()
+        if not answered:
+            line.post(tool_result("c1", "late"))
+        await gone_on(host, line)
+        (request,) = second.model.requests
+        assert strict_provider_errors(request) == []
+        assert tool_parts(request.messages[1])[0]["output"] == ("early" if answered else "late")
+        assert second.contexts[0].body == {"mood": "calm"}
+        assert said(await stored(host)) == ["Go", "Let me see. And Done."]
+        line.post({"type": "cf_agent_stream_resume_request", "probeId": "p"})
+        assert (await line.seen(lambda frame: frame.get("probeId") == "p"))["reason"] == "idle"
+
+
+@requirement("fault:CC-09")
+async def test_a_continuation_that_a_restart_cuts_off_is_begun_again_behind_what_it_had_said(tmp_path: Path) -> None:
+    gate = Gate()
+    first = Awake(ScriptedModel([call("a", id="c1"), [say("Half a "), pause(gate)]]))
+    async with hosting(first.kind, folder=tmp_path) as host:
+        line = host.line()
+        await wait_for_answer(host, line, "a")
+        line.post(tool_result("c1", "here"))
+        await updated(line)
+        await host.store.settled()
+        await host.clock.sleeping(3)
+        host.clock.advance(WINDOW)
+        await gate.reached()
+    second = Awake(ScriptedModel([say("sentence.")]))
+    async with hosting(second.kind, folder=tmp_path) as host:
+        line = host.line()
+        await gone_on(host, line)
+        (request,) = second.model.requests
+        assert strict_provider_errors(request) == []
+        assert tool_parts(request.messages[1])[0]["output"] == "here"
+        assert said(await stored(host)) == ["Go", "Half a sentence."]
