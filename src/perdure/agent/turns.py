@@ -335,7 +335,8 @@ class Turns:
             if turn.builder.changed:
                 self._room.show()
         self._end(turn, ending)
-        # Whoever builds the message out of the stream keeps to that until its end, whatever else he is shown.
+        # Whoever builds the message out of the stream keeps to that until its end, whatever else he is shown; and every
+        # tab that answered a call began with its own answer, though another's may have been the first.
         for frame in self._room.updated(turn.builder.id) if turn.builder.amended else []:
             self._services.send(self._handshake.everyone, frame)
 
