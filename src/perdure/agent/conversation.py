@@ -169,7 +169,8 @@ class Conversation:
         """What a connection that takes up an offer is sent."""
         match self._handshake.acked(peer, stream):
             case "live" if log := self._turns.log:
-                return [*log.replay(), log.frames.replay_complete()]
+                updated = [] if (text := self._turns.unsaid) is None else [frames.message_updated(text)]
+                return [*log.replay(), log.frames.replay_complete(), *updated]
             case "failed" if failure := self._turns.failure:
                 return [*failure.log.replay(), failure.log.frames.terminal_error(failure.text, failure.origin_ids)]
             case "over":

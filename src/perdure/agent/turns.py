@@ -82,6 +82,15 @@ class Turns:
         return self._answer.stream if self._answer is not None else None
 
     @property
+    def unsaid(self) -> str | None:
+        """The answer that is being made as JSON text, if there is something in it that its chunks do not say: what
+        people decided has none."""
+        turn = self.active
+        if turn is None or not any(each.decision in {"approved", "denied"} for each in self._interactions.of(turn.id)):
+            return None
+        return codec.encode_text(turn.builder.message())
+
+    @property
     def active(self) -> Turn | None:
         """The turn that runs."""
         return self._open.get(self._queue.active or "")
@@ -230,7 +239,7 @@ class Turns:
             operations += answer.stream.unstored()
             text = codec.encode_text(turn.builder.message())
         if text is None or not streams:
-            stored = changed_message(self._room, interaction, change)
+            stored = changed_message(self._transcript, interaction, change)
             if stored is not None:
                 operations += self._transcript.update(stored)
                 text = self._transcript.known[interaction.message].text

@@ -11,6 +11,7 @@ import msgspec
 
 from perdure.agent.conversation import Conversation
 from perdure.agent.ending import Failure
+from perdure.agent.overtaking import give_up
 from perdure.agent.page import PAGE, Page
 from perdure.agent.room import kept
 from perdure.agent.services import Services
@@ -150,6 +151,11 @@ async def _close_left_open(
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
         left.failure = _close(turn, request, log, left, interactions, services.now_ms())
+    # What was approved and does not go on, as a message waited that would have overtaken it, will never run.
+    stale = [group for group in interactions.ready if left.again is None or group != left.again[0]]
+    for group in stale:
+        await transcript.reach([], interactions.of(group)[0].message)
+    left.operations += give_up(transcript, interactions.drop(stale, services.now_ms()))
     return left
 
 
@@ -158,9 +164,10 @@ def _close(
 ) -> Failure | None:
     """Close one turn. Gives the failure that it is, if it is one."""
     left.again = None
-    if interactions.of(turn.id):
+    is_ready = interactions.is_ready(turn.id)
+    if is_ready or any(each.waits for each in interactions.of(turn.id)):
         # It had come to its end: somebody is asked, or has answered already.
-        if interactions.is_ready(turn.id):
+        if is_ready:
             left.again = (turn.id, turn.message_id, 0)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
         return None
@@ -199,11 +206,10 @@ def _keep_answer(
     """Store what a turn said before it was interrupted, and what was answered meanwhile."""
     operations: list[Operation] = []
     if request.group is not None:
-        # Whether these did anything is unknown: they are errors, and never run again.
-        begun = [each for each in interactions.of(request.group) if each.state == "running"]
         if request.attempts + 1 >= ATTEMPTS:
-            begun = interactions.drop([request.group], now_ms)
-        for interaction in begun:
+            operations += give_up(transcript, interactions.drop([request.group], now_ms))
+        # Whether these did anything is unknown: they are errors, and never run again.
+        for interaction in [each for each in interactions.of(request.group) if each.state == "running"]:
             interactions.settle(interaction.call)
             operations.append(kept(interaction))
     last = transcript.known.get(_extended(turn, request, transcript) or "") if request.continuation else None
