@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from perdure import Agent, client_tool, tool
+from perdure import Agent, Think, TurnContext, client_tool, tool
+from perdure.agent.wake import ATTEMPTS
 from perdure.chat.answers import NOT_RUN
 from perdure.chat.recovery import INTERRUPTED_TURN
 from perdure.chat.repair import INTERRUPTED
 from perdure.storage.contract import OpenAgents
 from perdure.storage.interactions import LoadInteractions
 from perdure.testing import FakeClock, Gate, ScriptedModel, call, pause, say, strict_provider_errors
-from tests.support import agent
+from tests.support import ErrorLog, agent
 from tests.support.hosting import Hosting, hosting
 from tests.support.rooms import WINDOW, Room
 
@@ -230,3 +231,176 @@ async def test_a_tab_that_comes_in_mid_stream_sees_what_was_decided(start: Start
     assert kinds.index("cf_agent_message_updated") > [frame.get("replayComplete") for frame in late.frames].index(True)
     gate.open()
     await room.done(request)
+
+
+# ── while a continuation runs ───────────────────────────────────────
+
+
+async def test_ended_while_an_approved_tool_runs_it_is_not_run_again_and_the_model_learns_that(
+    start: Start, till: Till
+) -> None:
+    model = ScriptedModel([[pays()], [say("done")]])
+    kind = agent(model, till.tool)
+    room = Room(await start(kind))
+    await room.ask()
+    till.gate = Gate()
+    room.decide("c1")
+    await room.settle()
+    await room.host.advance(WINDOW)
+    await till.gate.reached()
+
+    room = Room(await start(kind))
+    await room.continued()
+    part = (await room.parts())["c1"]
+    assert (part["state"], part["errorText"]) == ("output-error", INTERRUPTED)
+    assert till.paid == [1]
+    model.assert_done()
+    assert strict_provider_errors(model.requests[1]) == []
+
+
+async def test_a_continuation_that_ends_the_process_each_time_is_given_up_visibly(start: Start, till: Till) -> None:
+    gates = [Gate() for _ in range(ATTEMPTS)]
+    model = ScriptedModel([[pays()], *[[say(f"Half {number}"), pause(gate)] for number, gate in enumerate(gates)]])
+    kind = agent(model, till.tool)
+    room = Room(await start(kind))
+    await room.ask()
+    room.decide("c1")
+    await room.settle()
+    for gate in gates:
+        await room.host.clock.sleeping(3)
+        room.host.clock.advance(WINDOW)
+        await gate.reached()
+        room = Room(await start(kind))
+
+    offer = await probe(room)
+    assert offer["type"] == "cf_agent_stream_resuming"
+    room.line.post({"type": "cf_agent_stream_resume_ack", "id": offer["id"]})
+    end = await room.done(offer["id"])
+    assert (end["body"], end["error"], end["continuation"]) == (INTERRUPTED_TURN, True, True)
+    assert await room.host.read(OpenAgents()) == []
+    (message,) = [message for message in await room.messages() if message["role"] == "assistant"]
+    texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
+    assert texts == [f"Half {number}" for number in range(ATTEMPTS)], "what was said is kept"
+    assert (await room.parts())["c1"]["output"] == "paid 1"
+    model.assert_done()
+    assert [strict_provider_errors(request) for request in model.requests] == [[]] * (ATTEMPTS + 1)
+    assert till.paid == [1]
+
+
+async def test_an_approved_call_that_never_came_to_run_is_given_up_with_its_continuation(
+    start: Start, till: Till
+) -> None:
+    gates = [Gate() for _ in range(ATTEMPTS)]
+    reached = iter(gates)
+
+    async def before_turn(self: Think, context: TurnContext) -> None:
+        if context.continuation:
+            await next(reached).passed()
+
+    model = ScriptedModel([[pays()], [say("done")]])
+    kind = agent(model, till.tool, before_turn=before_turn)
+    room = Room(await start(kind))
+    await room.ask()
+    room.decide("c1")
+    await room.settle()
+    for gate in gates:
+        await room.host.clock.sleeping(3)
+        room.host.clock.advance(WINDOW)
+        await gate.reached()
+        room = Room(await start(kind))
+    part = (await room.parts())["c1"]
+    assert (part["state"], part["errorText"]) == ("output-error", NOT_RUN)
+    assert (await probe(room))["type"] == "cf_agent_stream_resuming"
+    await room.ask("Go on.")
+    model.assert_done()
+    assert till.paid == []
+
+
+# ── the application's own code fails ────────────────────────────────
+
+
+async def test_a_start_that_fails_takes_no_answer_along(start: Start, till: Till, log: ErrorLog) -> None:
+    gate = Gate()
+    model = ScriptedModel([[pays()], [say("done")]])
+
+    async def before_turn(self: Think, context: TurnContext) -> None:
+        if context.continuation:
+            await gate.passed()
+
+    def on_start(self: Think) -> None:
+        if failures:
+            raise ConnectionError(failures.pop())
+
+    failures: list[str] = []
+    kind = agent(model, till.tool, before_turn=before_turn, on_start=on_start)
+    room = Room(await start(kind))
+    await room.ask()
+    room.decide("c1")
+    await room.settle()
+    await room.host.advance(WINDOW)
+    await gate.reached()
+
+    failures += ["no database"] * (ATTEMPTS + 1)
+    host = await start(kind)
+    while failures:
+        await Room(host).line.ended()
+    log.expect("is dropped from memory: no database")
+    gate.open()
+    room = Room(host)
+    await room.continued()
+    assert (await room.states())["c1"] == "output-available"
+    assert till.paid == [1]
+    model.assert_done()
+
+
+async def test_a_start_may_wait_for_a_turn_of_its_own_though_another_is_to_go_on(start: Start, till: Till) -> None:
+    gate = Gate()
+    model = ScriptedModel([[call("place", id="c1"), pause(gate)], [say("done")], [say("Welcome back.")]])
+
+    async def on_start(self: Think) -> None:
+        if self.messages:
+            await self.save_messages("I am back.")
+
+    kind = agent(model, PLACE, on_start=on_start)
+    room = Room(await start(kind))
+    room.begin()
+    await gate.reached()
+    room.result("c1", "Brno")
+    await room.settle()
+
+    host = await start(kind)
+    await host.clock.sleeping(3)
+    await host.advance(WINDOW)
+    room = Room(host)
+    roles = [message["role"] for message in await room.messages()]
+    assert roles == ["user", "assistant", "user", "assistant"]
+    model.assert_done()
+    assert [strict_provider_errors(request) for request in model.requests] == [[], [], []]
+
+
+@pytest.mark.parametrize("where", ["get_tools", "get_model", "before_turn"])
+async def test_a_hook_that_fails_at_the_continuation_ends_it_and_nothing_else(
+    start: Start, till: Till, where: str, log: ErrorLog
+) -> None:
+    failing = False
+
+    def hook(self: Think, *args: Any) -> Any:
+        if failing:
+            raise ConnectionError("no database")
+        return {"get_tools": [till.tool], "get_model": model, "before_turn": None}[where]
+
+    model = ScriptedModel([[pays()], [say("done")]])
+    room = Room(await start(agent(model, till.tool, **{where: hook})))
+    await room.ask()
+    failing = True
+    room.decide("c1")
+    end = await room.continued()
+    assert end["error"] is True
+    log.expect("Turn")
+    failing = False
+    part = (await room.parts())["c1"]
+    assert (part["state"], part["errorText"]) == ("output-error", NOT_RUN)
+    await room.ask("Go on.")
+    model.assert_done()
+    assert strict_provider_errors(model.requests[1]) == []
+    assert till.paid == []

@@ -68,6 +68,8 @@ class Turns:
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
+        self._held: Turn | None = None
+        """The turn that begins as soon as the agent is awake."""
         self._generation = 0
         self._answer: Answer | None = None
         self._ended: asyncio.Event | None = None
@@ -190,12 +192,21 @@ class Turns:
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
         """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
         been done, or was cut off. :meth:`begin` starts it."""
-        self._admit(self._continuation(group, message, attempts), _NOTHING_NEW, operations, begin=False)
+        self._held = self._continuation(group, message, attempts)
+        self._admit(self._held, _NOTHING_NEW, operations)
 
     def begin(self) -> None:
-        """The agent is awake: start the turn that it woke up with."""
-        if self._queue.active is not None:
-            self._start(self._open[self._queue.active])
+        """The agent is awake, or somebody waits for a turn on its way there: start the turn that it woke up with."""
+        if (turn := self._held) is not None:
+            self._held = None
+            self._start(turn)
+
+    async def put_off(self) -> None:
+        """The agent could not be woken: the turn that it woke up with has not begun. Returns when all is stored: the
+        next wake reads it."""
+        if self._held is not None:
+            self._services.write([UpdateTurn(self._held.id, "queued")])
+        await self._services.settled()
 
     def _continuation(self, group: str, message: str | None = None, attempts: int = 0) -> Turn:
         return Turn(
@@ -258,7 +269,7 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = (), *, begin: bool = True) -> None:
+    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = ()) -> None:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
             logger.info("Ignored a turn that was admitted before: %s", turn.id)
@@ -266,7 +277,9 @@ class Turns:
         self._open[turn.id] = turn
         self._services.write([*also, *self._opening(turn, changes, waiting=admission == "queue")])
         self._expect(turn)
-        if admission == "run" and begin:
+        if admission == "queue":
+            self.begin()
+        elif turn is not self._held:
             self._start(turn)
 
     def _expect(self, turn: Turn) -> None:

@@ -59,6 +59,10 @@ class _Request(msgspec.Struct):
     group: str | None = None
     attempts: int = 0
 
+    def tries(self, status: str) -> int:
+        """How often it was begun, when the turn was left with this status."""
+        return self.attempts if status in _WAITING else self.attempts + 1
+
     @property
     def needed(self) -> list[str]:
         """The messages that it was about."""
@@ -171,8 +175,8 @@ def _close(
             left.again = (turn.id, turn.message_id, 0)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
         return None
-    if request.group is not None and request.attempts + 1 < ATTEMPTS:
-        left.again = (request.group, turn.message_id, request.attempts + 1)
+    if request.group is not None and request.tries(turn.status) < ATTEMPTS:
+        left.again = (request.group, turn.message_id, request.tries(turn.status))
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "interrupted", None, now_ms)]
         return None
     left.operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, now_ms))
@@ -206,7 +210,7 @@ def _keep_answer(
     """Store what a turn said before it was interrupted, and what was answered meanwhile."""
     operations: list[Operation] = []
     if request.group is not None:
-        if request.attempts + 1 >= ATTEMPTS:
+        if request.tries(turn.status) >= ATTEMPTS:
             operations += give_up(transcript, interactions.drop([request.group], now_ms))
         # Whether these did anything is unknown: they are errors, and never run again.
         for interaction in [each for each in interactions.of(request.group) if each.state == "running"]:
