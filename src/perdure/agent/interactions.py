@@ -196,6 +196,7 @@ class Answering:
 
     async def _load(self, interaction: Interaction) -> None:
         if interaction.message not in self._turns.answers:
+            await self._room.transcript.extend([interaction.message])
             await self._room.transcript.reach([], interaction.message)
 
     async def _check(self, interaction: Interaction, edited: dict[str, Any]) -> None:

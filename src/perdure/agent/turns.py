@@ -173,8 +173,16 @@ class Turns:
     # ── going on after answers ──────────────────────────────────────
 
     def is_overtaken(self, group: str) -> bool:
-        """Whether a turn waits that will see the answers to this turn's calls: no other has to go on with them."""
-        return self._is_awaited or self._queue.active not in {None, group}
+        """Whether no turn has to go on with the answers to this turn's calls: another waits that will see them, or the
+        conversation has taken another way."""
+        return self._is_awaited or self._queue.active not in {None, group} or self._is_left(group)
+
+    def _is_left(self, group: str) -> bool:
+        """Whether the message that holds this turn's calls is stored, and people are not shown it any more."""
+        return any(
+            each.message in self._transcript.known and not self._transcript.is_on_path(each.message)
+            for each in self._interactions.of(group)
+        )
 
     @property
     def _is_awaited(self) -> bool:
@@ -451,7 +459,7 @@ class Turns:
     def _following(self) -> Turn | None:
         """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
         earlier one, if this one was stopped before it had overtaken them."""
-        group = next(iter(self._interactions.ready), None)
+        group = next((group for group in self._interactions.ready if not self._is_left(group)), None)
         if group is None or self._is_awaited:
             return None
         following = self._continuation(group)

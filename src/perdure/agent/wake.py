@@ -155,6 +155,8 @@ async def _close_left_open(
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
         left.failure = _close(turn, request, log, left, interactions, services.now_ms())
+    if left.again is not None and not transcript.is_on_path(left.again[1]):
+        left.again = None
     # What was approved and does not go on, as a message waited that would have overtaken it, will never run.
     stale = [group for group in interactions.ready if left.again is None or group != left.again[0]]
     for group in stale:
@@ -191,6 +193,7 @@ async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcr
         if request.branches and request.parent is not None:
             await transcript.reach([], request.parent)
         if request.continuation and (extended := _extended(turn, request, transcript)) is not None:
+            await transcript.extend([extended])
             await transcript.reach([extended], extended)
 
 
