@@ -95,6 +95,35 @@ async def test_a_call_that_was_windowed_out_of_memory_is_given_up_in_its_message
     assert till.paid == []
 
 
+@pytest.mark.parametrize("by", ["page", "code"])
+async def test_what_was_read_for_an_answer_is_let_go_of_when_nothing_goes_on(till: Till, by: str) -> None:
+    @callable
+    async def agree(self: Think) -> bool:
+        return await self.approve("c1", go_on=False)
+
+    @callable
+    def held(self: Think) -> int:
+        """Bytes of the conversation that are in memory."""
+        nodes = self._bound.chat._transcript.known.values()
+        return sum(node.size for node in nodes if node.loaded)
+
+    model = ScriptedModel([[pays()]])
+    kind = agent(model, till.tool, hydration_byte_budget=4000, note=note, agree=agree, held=held)
+    async with hosting(kind) as host:
+        room = Room(host)
+        await room.ask()
+        for _ in range(8):
+            await room.line.call("note", 1000)
+        assert await room.line.call("held") <= 4000
+        if by == "page":
+            room.decide("c1", autoContinue=False)
+        else:
+            assert await room.line.call("agree")
+        await room.settle()
+        assert (await stored_parts(host))["c1"]["state"] == "approval-responded"
+        assert await room.line.call("held") <= 4000
+
+
 # ── the message was replaced ────────────────────────────────────────
 
 

@@ -68,13 +68,15 @@ class Answering:
             await self._check(interaction, edited)
         except (ToolError, BadRequest) as error:
             logger.warning("Refused the edited input of the tool call %s: %s", interaction.call, error)
-            node = self._room.transcript.known.get(interaction.message)
-            if node is not None and node.text is not None:
-                # The page has shown its decision already.
-                self._services.send((peer,), frames.message_updated(node.text))
-            return
-        await self._load(interaction)
-        decide(edited=edited)
+            await self._load_and(interaction, partial(self._show, peer, interaction))
+        else:
+            await self._load_and(interaction, partial(decide, edited=edited))
+
+    def _show(self, peer: PeerId, interaction: Interaction) -> None:
+        """Show a page the message as it is: it has shown its decision already."""
+        node = self._room.transcript.known.get(interaction.message)
+        if node is not None and node.text is not None:
+            self._services.send((peer,), frames.message_updated(node.text))
 
     # ── from the server's own code ──────────────────────────────────
 
@@ -117,6 +119,7 @@ class Answering:
             await self._check(interaction, edited)
         await self._load(interaction)
         changed = self._decide(None, call, by, approved, go_on, reason, edited=edited)
+        self._turns.rest()
         await self._services.settled()
         return changed
 
@@ -193,6 +196,7 @@ class Answering:
     async def _load_and(self, interaction: Interaction, act: Callable[[], Any]) -> None:
         await self._load(interaction)
         act()
+        self._turns.rest()
 
     async def _load(self, interaction: Interaction) -> None:
         if interaction.message not in self._turns.answers:

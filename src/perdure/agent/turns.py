@@ -209,6 +209,11 @@ class Turns:
             self._held = None
             self._start(turn)
 
+    def rest(self) -> None:
+        """Let go of what was read, unless a turn runs: it may need that."""
+        if self._queue.active is None:
+            self._transcript.shrink()
+
     async def put_off(self) -> None:
         """The agent could not be woken: the turn that it woke up with has not begun. Returns when all is stored: the
         next wake reads it."""
