@@ -25,6 +25,7 @@ from perdure.agent.caller_tools import ClientToolCall
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.connection import Connection, ConnectionRequest, current_connection
 from perdure.agent.family import SubAgentInfo
+from perdure.agent.queueing import QueueItem
 from perdure.agent.refusal import Refuse
 from perdure.agent.retry import Retry
 from perdure.agent.rpc import ReplyStream
@@ -108,6 +109,7 @@ __all__ = [
     "NewerSchema",
     "PendingApproval",
     "PerdureError",
+    "QueueItem",
     "ReadonlyConnection",
     "Refuse",
     "ReplyStream",

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from typing import Any
 
@@ -104,6 +105,9 @@ class RecordingServices:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0)
+
+    def held(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def then(self, call: Callable[[], None]) -> None:
         call()

@@ -5,9 +5,20 @@ from typing import Any
 
 import pytest
 
-from perdure import ChatModel, Think, callable, openai_compatible, tool
+from perdure import (
+    ChatModel,
+    ChatResponse,
+    Event,
+    ModelUnreachable,
+    StepConfig,
+    Think,
+    TurnConfig,
+    callable,
+    openai_compatible,
+    tool,
+)
 from perdure.models.registry import close_models
-from perdure.testing import ScriptedModel, call, chunk, finish, say, strict_provider_errors, think
+from perdure.testing import ScriptedModel, call, chunk, fail, finish, say, strict_provider_errors, think
 from tests.agent.calls import parts_of, result_of, said, tool_parts
 from tests.models.provider_server import ProviderServer, Reply, completion, delta, provider_server, sse
 from tests.models.provider_server import call as piece
@@ -279,6 +290,76 @@ async def test_ids_that_repeat_within_a_step_a_turn_and_a_conversation_are_told_
         assert strict_provider_errors(request) == []
 
 
+class Repeats(Think):
+    """Calls with the same id again and again, also when it goes on with an answer."""
+
+    ran = Ran()
+    model = ScriptedModel([])
+
+    def get_tools(self):
+        return self.ran.tools
+
+    @callable
+    async def go_on(self) -> str:
+        return (await self.continue_last_turn()).status
+
+
+same = call("cols", {"table": "a"}, id="x")
+
+
+@requirement("fault:MQ-05")
+@pytest.mark.parametrize("reasons", [False, True])
+async def test_an_id_that_comes_again_in_a_continuation_or_after_a_restart_is_another_call(
+    serve: Serve, reasons: bool
+) -> None:
+    class Agent(Repeats):
+        model = ScriptedModel([same, [think("Hm."), same], say("1."), same, say("2.")])
+        send_reasoning = reasons
+
+    server = await serve(Agent)
+    tab = await server.tab()
+    await ended(tab, server, "r1")
+    assert await result_of(tab, "go_on") == "completed"
+    await server.stop()
+
+    class Again(Repeats):
+        model = ScriptedModel([same, say("3."), same, say("4.")])
+        send_reasoning = reasons
+
+    Again.__name__ = "Agent"
+    server = await serve(Again)
+    tab = await server.tab()
+    await ended(tab, server, "r2")
+    assert await result_of(tab, "go_on") == "completed"
+    ids = [part["toolCallId"] for message in await server.stored() for part in tool_parts(message)]
+    assert (len(ids), len(set(ids))) == (5, 5)
+    for request in (*Agent.model.requests, *Again.model.requests):
+        # A continuation may end in the assistant's words: that is what it goes on with.
+        assert not [error for error in strict_provider_errors(request) if "is used" in error]
+
+
+@pytest.mark.parametrize("hook", ["before_turn", "before_step"])
+async def test_an_id_of_what_the_model_is_shown_instead_of_the_conversation_is_taken_as_well(
+    serve: Serve, hook: str
+) -> None:
+    part = {"type": "tool-cols", "toolCallId": "x", "state": "output-available", "input": {}, "output": "old"}
+    shown = [user_message("Hi"), {"id": "a", "role": "assistant", "parts": [part]}, user_message("And now?")]
+
+    class Agent(Repeats):
+        model = ScriptedModel([same, say("Done.")])
+
+    def replace(self: Any, context: Any) -> Any:
+        return TurnConfig(messages=shown) if hook == "before_turn" else StepConfig(messages=shown)
+
+    setattr(Agent, hook, replace)
+    server = await serve(Agent)
+    (part,) = tool_parts(await ended(await server.tab(), server, "r1"))
+    assert part["toolCallId"] != "x"
+    assert part["output"] == "columns of a"
+    for request in Agent.model.requests:
+        assert strict_provider_errors(request) == []
+
+
 @requirement("fault:MQ-07")
 async def test_calls_that_cannot_run_are_answered_and_the_model_goes_on(serve: Serve) -> None:
     ran = Ran()
@@ -372,3 +453,62 @@ async def test_the_text_of_a_turn_is_set_apart_around_a_call(serve: Serve) -> No
 
     server = await serve(Agent)
     assert await result_of(await server.tab(), "talk") == "Let me look\n\nFound it"
+
+
+@requirement("fault:PS-13")
+async def test_data_under_one_id_is_kept_once_and_transient_data_not_at_all(serve: Serve) -> None:
+    sent: list[dict[str, Any]] = [
+        {"type": "data-progress", "id": "p", "data": {"v": 10}},
+        {"type": "data-note", "data": "looking", "transient": True},
+        {"type": "data-progress", "id": "p", "data": {"v": 90}},
+    ]
+    server = await serve(agent(ScriptedModel([[*map(chunk, sent), say("Done.")]])))
+    tab, other = await server.tab(), await server.tab()
+    await tab.ask("r1", "Go")
+    for seen in (tab, other):
+        await seen.done("r1")
+        assert [c for c in chunks_of(seen.frames, "r1") if c["type"].startswith("data-")] == sent
+    parts = parts_of((await server.stored())[1])
+    assert parts[0] == {"type": "data-progress", "id": "p", "data": {"v": 90}}
+    assert [part["type"] for part in parts] == ["data-progress", "text"]
+
+
+async def test_an_answer_of_nothing_but_transient_data_is_not_kept(serve: Serve) -> None:
+    note = chunk({"type": "data-note", "data": "looking", "transient": True})
+    server = await serve(agent(ScriptedModel([[note, fail(ModelUnreachable("gone"))], say("Next.")])))
+    tab = await server.tab()
+    await tab.ask("r1", user_message("Go", "u1"))
+    await tab.done("r1")
+    assert [message["id"] for message in await server.stored()] == ["u1"]
+
+
+@requirement("fault:PS-16")
+async def test_a_stream_that_breaks_is_never_called_complete(serve: Serve) -> None:
+    responses: list[Any] = []
+    turns: list[Event] = []
+
+    class Agent(Think):
+        model = ScriptedModel([[say("a", "b"), fail(ModelUnreachable("The line broke."))]] * 2)
+
+        def on_chat_response(self, response: ChatResponse) -> None:
+            responses.append(response)
+
+        @callable
+        async def go(self) -> list[Any]:
+            result = await self.save_messages("again")
+            return [result.status, result.error, result.message, result.text]
+
+    server = await serve(
+        Agent, on_event=lambda event: turns.append(event) if event.type == "chat:turn:finish" else None
+    )
+    tab = await server.tab()
+    await tab.ask("r1", "Go")
+    assert (await tab.done("r1"))["outcome"] == "error"
+    assert [frame["body"] for frame in tab.of("r1") if frame.get("error")] == ["The line broke."]
+    kinds = [c["type"] for c in chunks_of(tab.frames, "r1")]
+    assert "finish" not in kinds
+    assert "finish-step" not in kinds
+    assert await result_of(tab, "go") == ["error", "The line broke.", None, ""]
+    assert said(await server.stored()) == ["Go", "ab", "again", "ab"], "what was said is kept"
+    assert [response.status for response in responses] == ["error", "error"]
+    assert [event.payload["status"] for event in turns] == ["error", "error"]

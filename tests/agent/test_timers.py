@@ -14,6 +14,7 @@ from perdure import Agent, ConfigurationError, Retry, Schedule, Think, ToolConte
 from perdure.host.engine import Engine
 from perdure.storage.timers import LoadTimers, PutTimer, TimerRow
 from perdure.testing import FakeClock, Gate, ScriptedModel, call, say
+from tests.requirements import requirement
 from tests.support import ErrorLog, Serve, agent
 from tests.support.hosting import Hosting, Line, hosting
 
@@ -302,8 +303,8 @@ class Picky(Worker):
         (1, "trap", None, {}, "has no method 'trap'"),
         (1, "__init__", None, {}, "has no method '__init__'"),
         (1, "", None, {}, "has no method ''"),
-        (1, "two", None, {}, "cannot be called by a schedule"),
-        (1, "keyword", None, {}, "cannot be called by a schedule"),
+        (1, "two", None, {}, "cannot be called later"),
+        (1, "keyword", None, {}, "cannot be called later"),
         (1, "bare", {"a": 1}, {}, "takes no payload"),
         (-1, "note", None, {}, "is no delay"),
         ("2027-01-01T00:00:00", "note", None, {}, "has no time zone"),
@@ -348,6 +349,7 @@ async def test_an_interval_must_be_longer_than_nothing(seconds: float) -> None:
 # ── several ─────────────────────────────────────────────────────────
 
 
+@requirement("engine:143")
 async def test_what_is_idempotent_is_kept_once() -> None:
     async with hosting(a_worker()) as host:
         line = host.line()
@@ -484,6 +486,7 @@ async def test_a_run_that_fails_is_tried_again_after_a_pause(log: ErrorLog) -> N
         await forgotten(host)
 
 
+@requirement("engine:143")
 async def test_a_run_that_fails_for_good_is_logged_and_used_up_and_an_interval_goes_on(log: ErrorLog) -> None:
     worker = a_worker()
     async with hosting(worker) as host:
@@ -505,6 +508,23 @@ async def test_a_run_that_fails_for_good_is_logged_and_used_up_and_an_interval_g
         log.expect("The schedule Worker.fail (interval")
 
 
+async def test_a_cancellation_that_a_run_comes_upon_is_a_failure_and_an_interval_goes_on(log: ErrorLog) -> None:
+    class Cancelling(Worker):
+        async def work(self) -> None:
+            self._say("run")
+            raise asyncio.CancelledError
+
+    async with hosting(Cancelling) as host:
+        line = host.line(agent="cancelling")
+        await line.call("every", 10, "work")
+        for number in range(1, 3):
+            await host.advance(10)
+            for attempt in range(3):
+                await ran(line, "run", 3 * (number - 1) + attempt + 1)
+                await host.advance(1)
+        log.expect("Cancelling.work")
+
+
 async def test_a_method_that_a_newer_version_has_no_more_is_logged_and_used_up(log: ErrorLog) -> None:
     worker = a_worker()
     async with hosting(worker) as host:
@@ -518,6 +538,7 @@ async def test_a_method_that_a_newer_version_has_no_more_is_logged_and_used_up(l
         log.expect("has no method 'removed'")
 
 
+@requirement("engine:143")
 async def test_an_interval_does_not_overlap_itself(caplog: pytest.LogCaptureFixture) -> None:
     gate = Gate()
 
@@ -568,6 +589,7 @@ async def test_a_run_that_hangs_is_cancelled_and_begun_again(caplog: pytest.LogC
 # ── not in memory ───────────────────────────────────────────────────
 
 
+@requirement("engine:143")
 async def test_schedules_run_after_a_restart_without_any_connection(tmp_path: Path) -> None:
     worker, clock = a_worker(), FakeClock()
     async with hosting(worker, folder=tmp_path, clock=clock) as host:

@@ -202,7 +202,18 @@ def test_an_input_error_does_not_reach_a_settled_call() -> None:
     error = {"type": "tool-input-error", "toolCallId": "c1", "toolName": "add", "input": "{", "errorText": "no"}
     output = {"type": "tool-output-available", "toolCallId": "c1", "output": 3}
     assert build(*called("add", "c1", {}), output, error).parts == [tool("output-available", input={}, output=3)]
-    assert build(*called("add", "c1", {})[:2], error).parts == [tool("output-error", input="{", errorText="no")]
+    assert build(*called("add", "c1", {})[:2], error).parts == [
+        tool("output-error", input={}, rawInput="{", errorText="no")
+    ]
+
+
+@pytest.mark.parametrize("raw", ["{", "", None, [], 5, '{"a":1}'])
+def test_the_input_of_a_call_that_failed_is_an_object(raw: Any) -> None:
+    """In the message that is shown to the model in the same turn as in the one that is stored."""
+    error = {"type": "tool-input-error", "toolCallId": "c1", "toolName": "add", "input": raw, "errorText": "no"}
+    (part,) = build(error).parts
+    assert part["input"] == ({"a": 1} if raw == '{"a":1}' else {})
+    assert part.get("rawInput") == ("{" if raw == "{" else None)
 
 
 # ── other parts ─────────────────────────────────────────────────────

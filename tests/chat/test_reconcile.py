@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from perdure.chat.reconcile import Changes, NewMessage, reconcile
+from perdure.chat.reconcile import MAX_NEW, Changes, NewMessage, reconcile
 from perdure.errors import BadRequest
-from perdure.protocol.client_frames import MAX_NESTING, PostedMessage
+from perdure.protocol.bounds import MAX_NESTING
+from perdure.protocol.client_frames import PostedMessage
 from tests.requirements import requirement
 
 
@@ -72,6 +73,14 @@ def test_the_first_message_of_a_conversation_is_its_root() -> None:
 def test_a_new_message_follows_the_leaf_with_its_text_as_posted() -> None:
     text = json.dumps(U2, indent=1)
     assert changes(posted(U1, A1, text), stored(U1, A1)) == Changes([NewMessage("u2", "user", text)], "a1", ["u2"])
+
+
+def test_more_new_messages_than_are_taken_at_once_are_refused_however_many_are_known() -> None:
+    known = [message(f"k{number}") for number in range(MAX_NEW + 1)]
+    new = [message(f"n{number}") for number in range(MAX_NEW + 1)]
+    assert len(changes(posted(*known, *new[1:]), stored(*known)).append) == MAX_NEW
+    with pytest.raises(BadRequest, match="brings 1,001 new messages; at most 1,000"):
+        changes(posted(*known, *new), stored(*known))
 
 
 def test_two_new_messages_follow_each_other_in_the_order_of_the_post() -> None:

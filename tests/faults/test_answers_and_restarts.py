@@ -92,6 +92,7 @@ async def test_ended_while_a_page_is_asked_in_mid_stream_the_call_waits_on_witho
     host = await start(kind)
     room = Room(host)
     assert await room.states() == {"c1": "input-available"}
+    await host.store.settled()
     assert await host.read(OpenAgents()) == []
     assert (await probe(room))["reason"] == "idle"
     room.result("c1", "Brno")
@@ -156,6 +157,7 @@ async def test_ended_while_a_message_waits_behind_answers_that_were_given_nothin
     part = (await room.parts())["c1"]
     assert (part["state"], part["errorText"]) == ("output-error", NOT_RUN)
     assert (await probe(room))["id"] == second, "the message that waited is shown as interrupted"
+    await host.store.settled()
     assert await waiting(host) == []
     await room.ask("Go on.")
     assert strict_provider_errors(model.requests[1]) == []
@@ -205,34 +207,6 @@ async def test_what_was_decided_in_mid_stream_is_in_the_message_with_the_result_
     assert (part["approval"]["approved"], part["approval"]["reason"]) == (True, "Why not.")
 
 
-async def test_a_tab_that_comes_in_mid_stream_sees_what_was_decided(start: Start, till: Till) -> None:
-    gate = Gate()
-    model = ScriptedModel([[call("slow"), pays(1, "c1"), pays(2, "c2")], [say("done")]])
-
-    @tool
-    async def slow() -> None:
-        """Wait."""
-        await gate.passed()
-
-    host = await start(agent(model, till.tool, slow))
-    room = Room(host)
-    request = room.begin()
-    await room.line.seen(lambda frame: "tool-approval-request" in frame.get("body", ""), 2)
-    room.decide("c1", approved=False)
-    room.decide("c2")
-    await room.settle()
-    late = host.line(agent="agent")
-    await late.seen(lambda frame: frame["type"] == "cf_agent_stream_resuming")
-    late.post({"type": "cf_agent_stream_resume_ack", "id": request})
-    shown = await late.seen(lambda frame: frame["type"] == "cf_agent_message_updated")
-    states = {part["toolCallId"]: part["state"] for part in shown["message"]["parts"] if "toolCallId" in part}
-    assert (states["c1"], states["c2"]) == ("output-denied", "approval-responded")
-    kinds = [frame["type"] for frame in late.frames]
-    assert kinds.index("cf_agent_message_updated") > [frame.get("replayComplete") for frame in late.frames].index(True)
-    gate.open()
-    await room.done(request)
-
-
 # ── while a continuation runs ───────────────────────────────────────
 
 
@@ -277,6 +251,7 @@ async def test_a_continuation_that_ends_the_process_each_time_is_given_up_visibl
     room.line.post({"type": "cf_agent_stream_resume_ack", "id": offer["id"]})
     end = await room.done(offer["id"])
     assert (end["body"], end["error"], end["continuation"]) == (INTERRUPTED_TURN, True, True)
+    await room.host.store.settled()
     assert await room.host.read(OpenAgents()) == []
     (message,) = [message for message in await room.messages() if message["role"] == "assistant"]
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]

@@ -94,6 +94,44 @@ async def test_a_step_with_reasoning_text_and_a_call(server: ProviderServer, nam
     ]  # fmt: skip
 
 
+WORDS = item("message", "msg_1", 0, role="assistant", status="in_progress", content=[])
+WHERE: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+PLAIN = typed("output_text.delta", **WHERE, delta="a")
+LIKELY = [{"token": "a", "logprob": -1}]
+SORRY = {"type": "error", "code": "server_error", "message": "sorry", "param": None, "sequence_number": 2}
+STREAMS: dict[str, list[Any]] = {
+    "all kinds": ANSWER,
+    "deltas without log probabilities": [CREATED, WORDS, PLAIN, COMPLETED],
+    "deltas with some": [CREATED, WORDS, {**PLAIN, "logprobs": LIKELY}, COMPLETED],
+    "deltas of odd types": [CREATED, WORDS, {**PLAIN, "logprobs": [], "sequence_number": "1", "x": 1}, COMPLETED],
+    "an end that other servers send": [CREATED, WORDS, PLAIN, COMPLETED, "[DONE]"],
+    "an error": [CREATED, SORRY],
+    "an error of a gateway": [CREATED, {"error": {"message": "gone", "code": 503}}],
+    "a failure": [CREATED, typed("failed", response=response("failed", error={"code": "odd", "message": "x"}))],
+    "not JSON": [CREATED, "{oops"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STREAMS)
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_answers_are_read_as_the_sdk_reads_them(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch, case: str, is_named: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    events = [(one, one.get("type", "") if is_named and isinstance(one, dict) else "") for one in STREAMS[case]]
+    server.script(Reply(b"".join(sse(one, name=name) for one, name in events)))
+    seen: list[Any] = []
+    for stock in ("1", "0"):
+        monkeypatch.setenv("PERDURE_STOCK_OPENAI", stock)
+        await close_models()
+        try:
+            seen.append(await events_of(resolve("openai:gpt-5.2")))
+        except (ModelRejected, ModelUnreachable) as error:
+            seen.append((type(error), str(error)))
+    assert seen[0] == seen[1]
+
+
 def second_step() -> ModelRequest:
     openai: Any = lambda **fields: {"openai": fields}  # noqa: E731
     answered = said(

@@ -12,8 +12,9 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel as ProviderTestModel
 
 from perdure.errors import ModelError, ModelRejected, ModelUnreachable
+from perdure.models.bridge.requests import GO_ON
 from perdure.models.contract import ChatModel, Finish, HistoryMessage, ModelRequest, ToolSpec, Usage
-from perdure.models.pydantic_ai import GO_ON, PydanticAIModel
+from perdure.models.pydantic_ai import PydanticAIModel
 from perdure.models.registry import openai_compatible
 from tests.models.provider_server import USAGE, ProviderServer, Reply, call, completion, delta, refused, sse
 

@@ -8,12 +8,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel as ProviderTestModel
 
 from perdure.errors import ConfigurationError, MissingExtra
 from perdure.models.contract import ChatModel
+from perdure.models.pydantic_ai import PydanticAIModel
 from perdure.models.quick.client import QuickAsyncOpenAI
+from perdure.models.quick.model import QuickChatModel
 from perdure.models.registry import close_models, default_model, openai_compatible, resolve
 from tests.models.provider_server import ProviderServer, completion
 from tests.models.test_pydantic_ai_model import events_of
@@ -95,17 +98,18 @@ async def test_a_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("vercel:openai/x", "VERCEL_AI_GATEWAY_API_KEY", OpenAIChatModel),
     ],
 )
-async def test_openai_and_those_like_it_get_the_quick_client_unless_told(
+async def test_openai_and_those_like_it_are_quick_unless_told(
     monkeypatch: pytest.MonkeyPatch, name: str, key: str, kind: type
 ) -> None:
     monkeypatch.setenv(key, "secret")
     made: Any = resolve(name)
     assert type(made.model) is kind
-    assert type(made.model.client) is QuickAsyncOpenAI
+    assert type(made) is QuickChatModel if kind is OpenAIChatModel else type(made.model.client) is QuickAsyncOpenAI
     monkeypatch.setenv("PERDURE_STOCK_OPENAI", "1")
     await close_models()
     stock: Any = resolve(name)
-    assert type(stock.model.client) is not QuickAsyncOpenAI
+    assert type(stock) is PydanticAIModel
+    assert type(stock.model.client) is AsyncOpenAI
     assert stock.model.system == made.model.system
     assert (str(stock.model.client.base_url), stock.model.client.api_key) == (str(made.model.client.base_url), "secret")
     assert stock.model.client.timeout == made.model.client.timeout
@@ -128,16 +132,45 @@ async def test_a_compatible_server_is_asked_with_its_key(server: ProviderServer)
     assert server.asked[0].json["model"] == "m"
 
 
-async def test_closing_the_models_closes_their_connections(server: ProviderServer) -> None:
+@pytest.mark.parametrize("stock", [False, True], ids=["quick", "stock"])
+async def test_closing_the_models_closes_their_connections(server: ProviderServer, stock: bool) -> None:
     server.script(completion("hi"))
-    model = openai_compatible("m", f"{server.url}/v1")
+    model: Any = openai_compatible("m", f"{server.url}/v1", stock=stock)
     await events_of(model)
+    client = model.model.client
     await close_models()
-    with pytest.raises(RuntimeError, match="closed"):
-        await events_of(model)
-    again = openai_compatible("m", f"{server.url}/v1")
+    assert client.is_closed()
+    again = openai_compatible("m", f"{server.url}/v1", stock=stock)
     assert again is not model
     assert (await events_of(again))[-1].reason == "stop"
+
+
+@pytest.mark.parametrize("stock", [False, True], ids=["quick", "stock"])
+async def test_a_model_that_was_closed_can_be_used_again_and_is_closed_again(
+    server: ProviderServer, stock: bool
+) -> None:
+    """A class may hold one, and its app be started again."""
+    server.script(completion("hi"))
+    model: Any = openai_compatible("m", f"{server.url}/v1", stock=stock)
+    for _ in range(3):
+        for _ in range(2):
+            assert (await events_of(model))[-1].reason == "stop"
+        client = model.model.client
+        assert not client.is_closed()
+        await close_models()
+        assert client.is_closed()
+
+
+async def test_a_named_model_that_was_closed_can_be_used_again(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    server.script(completion("hi"))
+    model = resolve("openai-chat:any")
+    await events_of(model)
+    await close_models()
+    assert (await events_of(model))[-1].reason == "stop"
 
 
 async def test_the_default_is_what_there_is_a_key_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import BadRequest
+from perdure.protocol.bounds import MAX_NESTING
 from perdure.protocol.client_frames import (
-    MAX_NESTING,
     ChatBody,
     ChatInit,
     PostedMessage,

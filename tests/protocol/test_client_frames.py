@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perdure.protocol.bounds import MAX_NESTING
 from perdure.protocol.client_frames import (
-    MAX_NESTING,
     Ack,
     Cancel,
     ChatInit,

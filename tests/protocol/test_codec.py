@@ -1,6 +1,8 @@
 """JSON in and out."""
 
 import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -52,6 +54,44 @@ def test_text_is_compact() -> None:
 )
 def test_lone_surrogates_are_replaced_and_pairs_are_joined(value: Any, text: str) -> None:
     assert codec.encode_text(value) == text
+
+
+class Holder(msgspec.Struct):
+    value: Any
+    raw: msgspec.Raw = msgspec.Raw(b'"\\ud800"')
+
+
+@dataclass
+class Record:
+    value: Any
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Holder("\ud800"), '{"value":"\ufffd","raw":"\ufffd"}'),
+        ([Holder({"a": Record("\udc00")})], '[{"value":{"a":{"value":"\ufffd"}},"raw":"\ufffd"}]'),
+        (Record(("\ud800", {"\udfff"})), '{"value":["\ufffd",["\ufffd"]]}'),
+        (
+            {"a": Record("\ud800"), "b": datetime(2026, 1, 2, tzinfo=UTC)},
+            '{"a":{"value":"\ufffd"},"b":"2026-01-02T00:00:00Z"}',
+        ),
+    ],
+)
+def test_lone_surrogates_are_replaced_in_whatever_has_a_json_form(value: Any, text: str) -> None:
+    assert codec.encode_text(value) == text
+
+
+def test_what_has_no_json_form_is_refused_beside_lone_surrogates_too() -> None:
+    with pytest.raises(TypeError):
+        codec.encode_text(["\ud800", object()])
+
+
+def test_sound_is_what_is_read_again() -> None:
+    for value in ("a", "é", {"a": [1, None]}, ["\ud83d\ude00"], "\ud800", {"\ud800": float("nan")}):
+        assert codec.sound(value) == codec.decode(codec.encode_text(value))
+    kept = {"text": "é"}
+    assert codec.sound(kept) is kept
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
@@ -182,3 +222,40 @@ def test_lone_surrogates_do_not_keep_a_value_from_being_read() -> None:
 def test_lone_surrogates_do_not_keep_raw_values_from_being_read() -> None:
     fields = codec.decode_as(dict[str, msgspec.Raw], '{"a":["\\ud800"],"\\udc00":1}')
     assert {key: codec.decode(bytes(raw)) for key, raw in fields.items()} == {"a": ["\ufffd"], "\ufffd": 1}
+
+
+# ── how much there is ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" + "[]," * 300_000 + "0]", id="lists"),
+        pytest.param("[" + "0," * 300_000 + "0]", id="numbers"),
+        pytest.param("[" + r'"a\"[,b\\",' * 300_000 + "0]", id="texts"),
+        pytest.param("{" + ",".join(f'"{number}":0' for number in range(300_000)) + "}", id="fields"),
+        pytest.param("[" * 300_000, id="a depth bomb"),
+    ],
+)
+def test_more_values_than_are_taken_are_seen_without_decoding(text: str) -> None:
+    assert codec.has_too_many_values(text)
+    assert codec.has_too_many_values(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" + "0," * 200_000 + "0]", id="numbers"),
+        pytest.param('{"a":"' + "[,{" * 300_000 + '"}', id="a text with structure in it"),
+        pytest.param('["' + r"\"[,{" * 300_000 + '"]', id="a text with quotes in it"),
+        pytest.param('["' + r"\\" * 300_001 + '",[,[,[]', id="a text with backslashes at its end"),
+        pytest.param('["\ud83d' + "☃,[" * 300_000 + '"]', id="a text with half a character"),
+    ],
+)
+def test_what_stands_in_texts_is_no_value(text: str) -> None:
+    assert not codec.has_too_many_values(text)
+
+
+def test_halves_of_characters_are_not_put_right_in_more_values_than_are_taken() -> None:
+    with pytest.raises(codec.DecodeError, match="more than 250,000 values"):
+        codec.decode('["\\ud83d",' + "[]," * 300_000 + "0]")

@@ -70,7 +70,9 @@ def test_only_issues_can_be_finished() -> None:
 
 
 def test_an_external_proof_names_a_case_that_its_runner_has() -> None:
-    cases = parse_cases('// cases\ntest("stop: the answer ends", async () => {\n  test("no case");\n});\n')
+    cases = parse_cases(
+        'export const some = {\n  "stop: the answer ends": async (t) => {\n    "no case": async () => {}'
+    )
     assert cases == {"stop: the answer ends"}
     assert check.unknown_cases({"wire:1": "conformance: stop: the answer ends"}, cases) == []
     assert check.unknown_cases({"wire:1": "conformance: gone"}, cases) == ["wire:1: the runner has no case gone"]

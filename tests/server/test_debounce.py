@@ -11,6 +11,7 @@ from perdure import ChatResponse, Debounce, Think
 from perdure.protocol.messages import text_of as words_of
 from perdure.testing import FakeClock, Gate, ScriptedModel, pause, say
 from tests.requirements import requirement
+from tests.server.overlapping import outcomes
 from tests.support import Frame, Serve, Serving, Tab, agent, text_of, user_message
 from tests.support.engines import default_engine
 from tests.support.tabs import chunks_of
@@ -41,11 +42,6 @@ def start(serve: Serve, clock: FakeClock) -> Start:
 def shown(model: ScriptedModel) -> list[list[str]]:
     """What the model was shown, request by request."""
     return [[words_of(message) for message in request.messages] for request in model.requests]
-
-
-def outcomes(tab: Tab) -> list[tuple[str, str]]:
-    """How requests ended, in the order in which they did."""
-    return [(frame["id"], frame["outcome"]) for frame in tab.frames if frame.get("done")]
 
 
 class Typing:

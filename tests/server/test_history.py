@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Limits, tool
+from perdure import ChatResponse, Limits, Think, tool
 from perdure.testing import Gate, ScriptedModel, call, pause, say, strict_provider_errors
 from tests.requirements import requirement
 from tests.support import Serve, agent, chat_request, chunks_of, user_message
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 MB = 1_000_000
 
-WIDE = Limits(window=32 * MB, frame=96 * MB)
+WIDE = Limits(window=32 * MB, upload=32 * MB, frame=128 * MB)
 """So much is sent that no test here is about a window; ``test_history_windows`` is."""
 
 
@@ -42,6 +42,47 @@ async def test_another_answer_stands_beside_the_first_and_is_the_one_shown(serve
     assert snapshots[-1] == new
     assert [message["id"] for message in model.requests[2].messages] == [message["id"] for message in old[:3]]
     assert strict_provider_errors(model.requests[2]) == []
+
+
+@requirement("engine:64")
+async def test_another_answer_is_reported_like_any_other(serve: Serve) -> None:
+    heard: list[ChatResponse] = []
+    model = ScriptedModel([say("One."), say("One, again.")])
+
+    def on_chat_response(self: Think, response: ChatResponse) -> None:
+        heard.append(response)
+
+    server = await serve(agent(model, on_chat_response=on_chat_response))
+    tab = await server.tab()
+    question = user_message("Hi")
+    await tab.ask("r1", question)
+    await tab.done("r1")
+    (_, old) = await server.stored()
+    await tab.ask("r2", question, trigger="regenerate-message")
+    await tab.done("r2")
+    (_, new) = await server.stored()
+    assert [(said.request_id, said.status, said.continuation) for said in heard] == [
+        ("r1", "completed", False),
+        ("r2", "completed", False),
+    ]
+    assert [said.message["id"] for said in heard] == [old["id"], new["id"]]
+    assert new["id"] != old["id"]
+
+
+@requirement("engine:64")
+async def test_asking_for_another_answer_with_an_empty_list_is_an_ordinary_request(serve: Serve) -> None:
+    model = ScriptedModel([say("One.")])
+    server = await serve(agent(model))
+    tab = await server.tab()
+    await tab.ask("r1", "Hi")
+    await tab.done("r1")
+    stored = await server.stored()
+    start = len(tab.frames)
+    for request, trigger in (("r2", "submit-message"), ("r3", "regenerate-message")):
+        await tab.ask(request, trigger=trigger)
+        assert (await tab.done(request))["outcome"] == "completed"
+    assert tab.kinds(start) == ["cf_agent_chat_messages", "cf_agent_use_chat_response"] * 2
+    assert await server.stored() == stored, "the last message is an answer: there is nothing to answer"
 
 
 async def test_another_answer_in_the_middle_leaves_the_later_messages_off_the_path(serve: Serve) -> None:

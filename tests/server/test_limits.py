@@ -1,5 +1,6 @@
 """Frames that are too large or broken: the socket that sent them is closed, and nothing else happens."""
 
+import json
 import struct
 
 import pytest
@@ -11,7 +12,7 @@ from tests.support import Serve, agent, chunks_of, text_of, user_message
 pytestmark = pytest.mark.anyio
 
 KIB = 1024
-LIMITS = Limits(window=KIB, upload=KIB, frame=64 * KIB)
+LIMITS = Limits(window=KIB, upload=31 * KIB, frame=64 * KIB)
 
 
 async def test_a_frame_over_the_limit_closes_its_socket_and_nothing_is_stored(serve: Serve) -> None:
@@ -24,7 +25,7 @@ async def test_a_frame_over_the_limit_closes_its_socket_and_nothing_is_stored(se
     assert await server.stored() == []
     assert other.closed is None
 
-    await other.ask("r2", user_message("x" * 60 * KIB))
+    await other.ask("r2", user_message("x" * 30 * KIB))
     assert (await other.done("r2"))["outcome"] == "completed"
 
 
@@ -69,6 +70,41 @@ async def test_a_chunk_for_a_socket_that_was_just_closed_for_a_frame_that(
         log.expect("Invalid UTF-8 sequence received from client.")
 
 
+@pytest.mark.parametrize("filling", ["x", "é", '"', "\\"])
+async def test_a_message_over_the_limit_is_refused_and_the_next_one_answered(serve: Serve, filling: str) -> None:
+    """What counts is what it takes in the frame, where quotes and backslashes are written with three more signs."""
+    limits = Limits(window=4 * KIB, upload=8 * KIB, frame=24 * KIB)
+    server = await serve(agent(ScriptedModel([say("Hello."), say("Edited.")])), limits=limits)
+    tab, other = await server.tab(), await server.tab()
+    width = len(json.dumps(json.dumps(filling, ensure_ascii=False), ensure_ascii=False).encode()) - 6
+    await tab.ask("r1", user_message(filling * (8 * KIB // width + 1), "u-large"))
+    done = await tab.done("r1")
+    assert (done["error"], done["outcome"]) == (True, "error")
+    assert "'u-large' is too large" in done["body"]
+    assert "at most 8,192 are taken in one message (Limits.upload)" in done["body"]
+    assert (await tab.probe("p1"))["reason"] == "idle"
+    assert await server.stored() == []
+
+    await tab.ask("r2", user_message(filling * (8 * KIB // width - 100), "u-large"))
+    assert (await tab.done("r2"))["outcome"] == "completed"
+    edited = user_message(filling * (8 * KIB // width + 1), "u-large")
+    await tab.ask("r3", edited)
+    assert (await tab.done("r3"))["outcome"] == "error", "an edit is a message like any other"
+    assert other.closed is None
+
+
+async def test_large_uploads_in_a_row_do_not_outgrow_the_frame_of_who_posts_all_that_it_is_sent(serve: Serve) -> None:
+    limits = Limits(window=4 * KIB, upload=8 * KIB, frame=24 * KIB)
+    server = await serve(agent(ScriptedModel([say("y" * 3 * KIB) for _ in range(4)])), limits=limits)
+    tab, other = await server.tab(), await server.tab()
+    for number in range(4):
+        shown = await server.stored()
+        await tab.ask(f"r{number}", *shown, user_message('"' * 1900))
+        assert (await tab.done(f"r{number}"))["outcome"] == "completed"
+    assert other.closed is None
+    assert len(shown) == 2, "more than fits the window, as the question is shown whose answer is"
+
+
 async def test_the_cap_on_frames_must_leave_room_for_a_whole_conversation() -> None:
-    with pytest.raises(Exception, match="must be at least 2 \\* window \\+ upload = 3072 bytes"):
+    with pytest.raises(Exception, match="must be at least 2 \\* window \\+ 2 \\* upload = 4096 bytes"):
         Limits(window=KIB, upload=KIB, frame=2 * KIB)

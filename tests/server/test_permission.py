@@ -5,10 +5,10 @@ from typing import Any, get_args
 
 import pytest
 
-from perdure import App, ConfigurationError, Connection, Think
+from perdure import App, ConfigurationError, Connection, Think, Tool, tool
 from perdure.agent.permission import kind_of
 from perdure.protocol import client_frames
-from perdure.testing import Gate, ScriptedModel, pause, say
+from perdure.testing import Gate, ScriptedModel, call, pause, say
 from tests.requirements import requirement
 from tests.support import ErrorLog, Frame, Serve, Serving, Tab, agent, chat_request, text_of, user_message
 from tests.support.tabs import chunks_of
@@ -16,7 +16,7 @@ from tests.support.tabs import chunks_of
 pytestmark = pytest.mark.anyio
 
 
-def watched(model: ScriptedModel) -> tuple[type[Think], list[str]]:
+def watched(model: ScriptedModel, *tools: Tool) -> tuple[type[Think], list[str]]:
     """A class whose read-only connections may do nothing but watch, and what was asked for by them."""
     asked: list[str] = []
 
@@ -28,7 +28,7 @@ def watched(model: ScriptedModel) -> tuple[type[Think], list[str]]:
             asked.append(kind)
         return not connection.readonly
 
-    return agent(model, is_readonly=is_readonly, accepts_chat_frame=accepts_chat_frame), asked
+    return agent(model, *tools, is_readonly=is_readonly, accepts_chat_frame=accepts_chat_frame), asked
 
 
 async def both(server: Serving) -> tuple[Tab, Tab]:
@@ -37,6 +37,15 @@ async def both(server: Serving) -> tuple[Tab, Tab]:
     await owner.opened()
     await viewer.opened()
     return owner, viewer
+
+
+def approval(call: str) -> Frame:
+    return {"type": "cf_agent_tool_approval", "toolCallId": call, "approved": True, "autoContinue": True}
+
+
+def result(call: str, output: str) -> Frame:
+    answer = {"toolCallId": call, "toolName": "where", "output": output, "autoContinue": True}
+    return {"type": "cf_agent_tool_result", **answer}
 
 
 async def handled(tab: Tab) -> None:
@@ -89,6 +98,47 @@ async def test_who_may_only_watch_changes_nothing_and_sees_the_stream(serve: Ser
     assert [message["role"] for message in stored] == ["user", "assistant"]
     assert viewer.frames[-2] == stored_frame(stored)
     model.assert_done()
+
+
+@requirement("fault:SC-11")
+async def test_who_may_only_watch_decides_on_no_call(serve: Serve) -> None:
+    paid: list[int] = []
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    asks = [call("pay", {"amount": 5}, id="c-pay"), call("where", id="c-where")]
+    model = ScriptedModel([asks, [say("Done.")]])
+    kind, asked = watched(model, pay)
+    server = await serve(kind)
+    owner, viewer = await both(server)
+    tools = [{"name": "where", "description": "Where the user is.", "parameters": {"type": "object"}}]
+    await owner.ask("R1", "Pay from here", clientTools=tools)
+    await owner.done("R1")
+    await viewer.done("R1")
+    before = await server.stored()
+
+    start, mark = len(viewer.frames), len(owner.frames)
+    await viewer.send(approval("c-pay"))
+    await viewer.send(result("c-where", "Mallory's"))
+    await handled(viewer)
+    assert viewer.frames[start:] == [stored_frame(before)] * 2, "its page shows again that they are open"
+    assert asked == ["approval", "result"]
+    assert await server.stored() == before
+    await handled(owner)
+    assert owner.frames[mark:] == []
+    assert paid == []
+
+    await owner.send(approval("c-pay"))
+    await owner.send(result("c-where", "home"))
+    await viewer.seen(lambda frame: frame.get("continuation") is True and frame["done"])
+    outputs = [part["output"] for part in (await server.stored())[-1]["parts"] if "output" in part]
+    assert sorted(outputs) == ["home", "paid"]
+    assert paid == [5]
+    assert text_of(json.loads(frame["body"]) for frame in viewer.frames if "seq" in frame) == "Done."
 
 
 async def test_who_may_only_watch_can_come_back_to_a_stream(serve: Serve) -> None:
@@ -179,6 +229,8 @@ KINDS = {
     '{"type":"cf_agent_use_chat_request","id":"r","init":{"method":"POST","body":"{}"}}': "request",
     '{"type":"cf_agent_chat_clear"}': "clear",
     '{"type":"cf_agent_chat_request_cancel","id":"r"}': "cancel",
+    '{"type":"cf_agent_tool_result","toolCallId":"c"}': "result",
+    '{"type":"cf_agent_tool_approval","toolCallId":"c","approved":true}': "approval",
     '{"type":"cf_agent_stream_resume_request"}': None,
     '{"type":"cf_agent_stream_resume_ack","id":"r"}': None,
     '{"type":"cf_agent_chat_messages","messages":[]}': None,

@@ -173,6 +173,42 @@ async def test_with_several_requests_waiting_a_parked_tab_waits_for_one_that_str
     await late.done("r3")
 
 
+@requirement("engine:107")
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+async def test_a_tab_that_comes_back_before_the_stream_is_kept_for_the_turn_behind_it(serve: Serve, end: str) -> None:
+    preparing, last = Gate(), Gate()
+    models = [None, ScriptedModel([[say("Second."), pause(last)]])]
+
+    async def get_model(self: object) -> ScriptedModel | None:
+        model = models.pop(0)
+        if model is None:
+            await preparing.passed()
+        return model
+
+    server = await serve(agent(None, get_model=get_model))
+    tab, other = await server.tab(), await server.tab()
+    first = user_message("First")
+    await tab.ask("r1", first)
+    await preparing.reached()
+    await tab.close()
+    back = await server.tab()
+    assert (await back.opened())[0] == {"type": "cf_agent_stream_pending", "id": "r1"}
+    await other.ask("r2", first, user_message("Second"))
+    await other.settle()
+
+    start = len(back.frames)
+    if end == "cancelled":
+        await other.cancel("r1")
+    else:
+        preparing.open()
+    offered = await back.next(lambda frame: frame["type"].startswith("cf_agent_stream_"), since=start)
+    assert offered == {"type": "cf_agent_stream_resuming", "id": "r2"}
+    assert text_of(chunks_of(await replayed(back, "r2"), "r2")) in {"", "Second."}
+    last.open()
+    await back.done("r2")
+    assert text_of(chunks_of(back.frames, "r2")) == "Second."
+
+
 @requirement("fault:RS-03")
 async def test_a_parked_tab_is_released_when_its_turn_comes_to_nothing(serve: Serve) -> None:
     gate = Gate()
@@ -281,6 +317,38 @@ async def test_acks_of_other_streams_disturb_nobody_and_free_who_sent_them(serve
     await late.done("r2")
     assert text_of(chunks_of(tab.frames, "r2")) == "abc"
     assert text_of(chunks_of(late.frames, "r2")) == "bc"
+
+
+@requirement("protocol:87", "protocol:89")
+async def test_an_ack_that_crosses_the_offer_of_the_next_stream_loses_nothing_of_that(serve: Serve) -> None:
+    """The page acks each offer once: the ack of the first stream is no answer to the offer of the second."""
+    first, second, third = Gate(), Gate(), Gate()
+    moves = [say("x"), pause(second), say("y"), pause(third), say("z")]
+    server = await serve(agent(ScriptedModel([[say("a"), pause(first)], moves])))
+    tab = await server.tab()
+    await tab.ask("r1", "First")
+    await first.reached()
+    late = await server.tab()
+    await late.opened()
+    first.open()
+    await late.done("r1")
+    await tab.ask("r2", *(await server.stored()), user_message("Second"))
+    await second.reached()
+    assert (await late.probe("p"))["id"] == "r2"
+
+    start = len(late.frames)
+    await late.ack("r1")
+    second.open()
+    await third.reached()
+    await late.settle()
+    assert late.frames[start:] == [], "no chunks before the replay"
+    await late.ack("r2")
+    await late.seen(lambda frame: frame.get("replayComplete", False))
+    third.open()
+    await late.done("r2")
+    chunks = [frame for frame in late.frames[start:] if "seq" in frame]
+    assert [frame["seq"] for frame in chunks] == list(range(len(chunks)))
+    assert text_of(chunks_of(chunks, "r2")) == "xyz"
 
 
 @requirement("protocol:90")

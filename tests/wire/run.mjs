@@ -3,7 +3,7 @@
 //   node run.mjs URL [--agent BenchAgent] [--only SUBSTRING] [--case NAME]… [--repeat N] [--timeout MS] [--trace]
 //   node run.mjs --list          the cases, one a line: area, tab, name
 //
-// The server provides the benchmark fixture's agents. The page is jsdom's and its WebSocket is `ws`; nothing else is
+// The server is tests/wire/app.py; for most cases any that provides the benchmark fixture's agents will do. The page is jsdom's and its WebSocket is `ws`; nothing else is
 // replaced. Closes with `N passed, M failed`, and fails if a case did.
 
 import { parseArgs } from "node:util";

@@ -1,18 +1,19 @@
-"""The base of every agent class: a small facade over what the live agent holds. Knows nothing of chat."""
+"""The base of every agent class: a small facade over what the live agent holds. Knows nothing of chat.
+
+What an agent does later is in ``later``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from perdure.agent.callables import callables_of
-from perdure.agent.connection import Connection, ConnectionRequest
-from perdure.agent.retry import Retry
-from perdure.agent.schedules import Kind, Schedule
+from perdure.agent.connection import Connection, ConnectionRequest, check_text
+from perdure.agent.later import Later
 from perdure.agent.threads import in_loop
 from perdure.errors import ConfigurationError
 
@@ -28,7 +29,7 @@ UNSET: Any = object()
 """There is no initial state."""
 
 
-class Agent:
+class Agent(Later):
     """Something with a name, a state and methods that clients may call. :class:`~perdure.Think` adds the conversation.
 
     One object is made for each name while it is in memory; what is to outlive that belongs into :attr:`state`,
@@ -58,7 +59,7 @@ class Agent:
     def state(self) -> Any:
         """The state that every client sees: a JSON value, ``None`` when there is none. A copy: change it with
         :meth:`set_state`."""
-        return self._bound.state.value()
+        return in_loop(self._bound.state.value)  # which may have to store the initial one
 
     def set_state(self, state: Any) -> None:
         """Replace the state. It is stored, then sent to all clients.
@@ -84,7 +85,12 @@ class Agent:
         return self._bound.connections
 
     def broadcast(self, text: str, *, without: Sequence[Connection] = ()) -> None:
-        """Send a message of the application's own to all connections, but for those in ``without``."""
+        """Send a message of the application's own to all connections, but for those in ``without``.
+
+        Raises:
+            TypeError: ``text`` is no text.
+        """
+        check_text(text, "broadcast()")
 
         def send() -> None:
             for connection in self._bound.connections:
@@ -191,72 +197,6 @@ class Agent:
 
     def on_state_changed(self, state: Any, source: Connection | None) -> Any:
         """The state has changed and was sent out. What it raises is logged and changes nothing. May be ``async``."""
-
-    # ── what it does later ──────────────────────────────────────────
-
-    hung_schedule_seconds: float = 30
-    """A run of a repeating schedule that takes longer than this, and is still not over when the next one is due, is
-    cancelled and begun again. Before that the next one is skipped."""
-
-    def schedule(
-        self,
-        when: float | timedelta | datetime | str,
-        callback: str | Callable[..., Any],
-        payload: Any = None,
-        *,
-        idempotent: bool | None = None,
-        retry: Retry | None = None,
-        tz: str | None = None,
-    ) -> Schedule:
-        """Call a method of this agent later. It outlives restarts, and wakes the agent when it is not in memory.
-
-        The method is given ``payload``; one with a parameter called ``schedule`` is given that too. It is called at
-        least once: a run that the end of the server cuts off is begun again, with ``schedule.interrupted`` set.
-
-        Args:
-            when: Seconds from now, a date with a time zone, or a cron expression (5 fields, 6 with seconds in front,
-                ``@daily`` …).
-            callback: The method, or its name.
-            payload: A JSON value.
-            idempotent: Whether to keep the schedule of the same kind, method, payload and expression that is there
-                already. Default: yes for cron expressions, no for the others.
-            retry: How a run that raises is tried again. Default: ``Retry()``. The last error is logged.
-            tz: Time zone of the cron expression, like ``"Europe/Berlin"``. Default: UTC.
-
-        Raises:
-            ConfigurationError: there is no such method, time or time zone, or a date has no time zone.
-            TypeError: ``payload`` has no JSON form.
-        """
-        add = self._bound.timers.add
-        return in_loop(lambda: add(callback, payload, idempotent=idempotent, retry=retry, when=when, tz=tz))
-
-    def schedule_every(
-        self,
-        seconds: float | timedelta,
-        callback: str | Callable[..., Any],
-        payload: Any = None,
-        *,
-        retry: Retry | None = None,
-    ) -> Schedule:
-        """Call a method again and again, the first time after ``seconds``. Asking for what is there already changes
-        nothing. Otherwise as :meth:`schedule`."""
-        add = self._bound.timers.add
-        return in_loop(lambda: add(callback, payload, idempotent=None, retry=retry, every=seconds))
-
-    def cancel_schedule(self, id: str) -> bool:
-        """Forget a schedule; a run that has begun goes on. False when there is none of that id."""
-        return in_loop(lambda: self._bound.timers.cancel(id))
-
-    def get_schedule(self, id: str) -> Schedule | None:
-        """One schedule; ``None`` when there is none of that id."""
-        return in_loop(lambda: self._bound.timers.get(id))
-
-    def get_schedules(
-        self, *, kind: Kind | None = None, before: datetime | None = None, after: datetime | None = None
-    ) -> list[Schedule]:
-        """The schedules of that kind which are due from ``after`` on and before ``before``, in the order in which they
-        were made."""
-        return in_loop(lambda: self._bound.timers.find(kind, before, after))
 
     @property
     def _bound(self) -> LiveAgent:

@@ -9,8 +9,11 @@ comes behind it waits in the ``lane``.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from perdure.agent.driving import Driving
 from perdure.agent.ending import Failure
@@ -22,13 +25,16 @@ from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turns import Turns
+from perdure.chat.answers import is_unseen
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming, Taken
 from perdure.chat.interactions import Interactions
 from perdure.chat.reconcile import Changes, reconcile
+from perdure.chat.uploads import check_uploads
 from perdure.errors import BadRequest, ConfigurationError, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
+from perdure.protocol.bounds import MAX_ID
 from perdure.protocol.messages import UIMessage
 from perdure.session.transcript import Transcript
 from perdure.storage.contract import Operation
@@ -50,6 +56,7 @@ class Conversation:
         finished: Sequence[str] = (),
         page: Page | None = None,
         interactions: Interactions | None = None,
+        upload: float = math.inf,
     ) -> None:
         """A conversation without connections and without turns.
 
@@ -61,11 +68,13 @@ class Conversation:
             finished: Ids of turns that are over; a request with one of these is a repetition.
             page: What the page sent last.
             interactions: The tool calls that wait for somebody.
+            upload: Most bytes of one message that a client adds.
         """
         self.think = think
         """The agent."""
         self._services = services
         self._transcript = transcript
+        self._upload = upload
         self._handshake: Handshake[PeerId] = Handshake(failure.log.turn if failure else None)
         self._page = page or Page()
         self._room = Room(think, services, transcript, self._handshake, self._page, interactions or Interactions())
@@ -152,7 +161,9 @@ class Conversation:
             logger.info("Ignored a frame: %s", reason)
         else:
             self._send(peer, frames.terminal_error(request, f"Bad request: {reason}"))
-            emit("chat:request:failed", requestId=request, stage="parse", messagesPersisted=False, error=reason)
+            emit(
+                "chat:request:failed", requestId=request[:MAX_ID], stage="parse", messagesPersisted=False, error=reason
+            )
 
     def _greet(self, peer: PeerId, greeting: Greeting, probe: str | None = None) -> None:
         match greeting:
@@ -169,10 +180,11 @@ class Conversation:
         """What a connection that takes up an offer is sent."""
         match self._handshake.acked(peer, stream):
             case "live" if log := self._turns.log:
-                updated = [] if (text := self._turns.unsaid) is None else [frames.message_updated(text)]
-                return [*log.replay(), log.frames.replay_complete(), *updated]
+                return [*log.replay(), log.frames.replay_complete()]
             case "failed" if failure := self._turns.failure:
-                return [*failure.log.replay(), failure.log.frames.terminal_error(failure.text, failure.origin_ids)]
+                error = failure.log.frames.terminal_error(failure.text, failure.origin_ids)
+                # How its calls ended was said outside the stream.
+                return [*failure.log.replay(), error, *self._room.updated(failure.message)]
             case "over":
                 return [frames.ChunkFrames(stream).replay_done()]
             case _:
@@ -273,6 +285,9 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        if not changes.append and (extends := self._unseen(body)) is not None:
+            changes = msgspec.structs.replace(changes, extends=extends)
+        check_uploads(changes.append, self._upload)
         if taken := self._turns.answers.intersection(message.id for message in changes.append):
             raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
         return changes
@@ -284,8 +299,20 @@ class Conversation:
             return None
         leaf = self._transcript.known[self._transcript.leaf or ""]
         if leaf.role != "user":
-            return "completed"
+            return None if changes.extends is not None else "completed"
         return "skipped" if self._turns.answering(leaf.id) else None
+
+    def _unseen(self, body: client_frames.ChatBody) -> str | None:
+        """The answer that a conversation posted as it is wants to be gone on with: its last one, of whose results the
+        model knows nothing yet. Nothing must be about to tell it."""
+        leaf, interactions = self._transcript.known.get(self._transcript.leaf or ""), self._room.interactions
+        if body.trigger == "regenerate-message" or not body.messages or body.messages[-1].role != "assistant":
+            return None
+        if leaf is None or leaf.role != "assistant" or leaf.message is None or self._turns.active is not None:
+            return None
+        group = interactions.group_of(leaf.id)
+        approved = set[str]() if group is None else {each.call for each in interactions.to_run(group)}
+        return leaf.id if is_unseen(leaf.message.message, approved) else None
 
     @property
     def active(self) -> Turn | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from perdure.errors import BadRequest
 from perdure.protocol import codec
+from perdure.protocol.bounds import Id
 from perdure.protocol.messages import Role, UIMessage
 
 __all__ = ["MessageInput", "as_messages"]
@@ -60,6 +61,6 @@ class _Part(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    id: str
+    id: Id
     role: Role
     parts: list[_Part]

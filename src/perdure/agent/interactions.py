@@ -7,28 +7,30 @@ the message and the turn that goes on change in one write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from perdure.agent.hooks import sources
+from perdure.agent.amending import amend, holder
+from perdure.agent.editing import edited_input
 from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
 from perdure.agent.turn_config import PendingApproval
 from perdure.agent.turns import Turns
-from perdure.chat.answers import DENIED, decided, failed, finished
+from perdure.chat.answers import DENIED, decided, failed, finished, refused, with_part
 from perdure.chat.interactions import Interaction
-from perdure.errors import BadRequest, ToolError
+from perdure.errors import BadRequest, PerdureError
 from perdure.models.contract import Chunk
 from perdure.protocol import client_frames, codec
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import Part
 from perdure.storage.contract import Operation
-from perdure.tools import merge
 
 __all__ = ["Answering"]
 
 logger = logging.getLogger(__name__)
+
+UNCHECKED = "The input could not be checked. The details are in the server's log."
 
 
 class Answering:
@@ -57,26 +59,35 @@ class Answering:
             logger.debug("Ignored a decision on the tool call %s, on which nobody was asked", frame.toolCallId)
             return None
         decide = partial(self._decide, peer, frame.toolCallId, by, frame.approved, frame.autoContinue, frame.reason)
-        if frame.input is None or not frame.approved:
+        if frame.input is None or not frame.approved or not interaction.asks:
             return self._when_loaded(interaction, decide)
         return self._decide_edited(peer, interaction, frame.input, decide)
 
     async def _decide_edited(
-        self, peer: PeerId, interaction: Interaction, edited: dict[str, Any], decide: Callable[..., bool]
+        self, peer: PeerId, interaction: Interaction, given: dict[str, Any], decide: Callable[..., bool]
     ) -> None:
+        await self._load(interaction)
         try:
-            await self._check(interaction, edited)
-        except (ToolError, BadRequest) as error:
-            logger.warning("Refused the edited input of the tool call %s: %s", interaction.call, error)
-            await self._load_and(interaction, partial(self._show, peer, interaction))
+            edited = await edited_input(self._room, interaction, given)
+        except PerdureError as error:
+            self._refuse(peer, interaction, str(error))
+        except Exception:
+            # The application's own code: it says which tools there are.
+            logger.exception("The edited input of the tool call %s could not be checked", interaction.call)
+            self._refuse(peer, interaction, UNCHECKED)
         else:
-            await self._load_and(interaction, partial(decide, edited=edited))
+            decide(edited=edited)
+        self._turns.rest()
 
-    def _show(self, peer: PeerId, interaction: Interaction) -> None:
-        """Show a page the message as it is: it has shown its decision already."""
-        node = self._room.transcript.known.get(interaction.message)
-        if node is not None and node.text is not None:
-            self._services.send((peer,), frames.message_updated(node.text))
+    def _refuse(self, peer: PeerId, interaction: Interaction, why: str) -> None:
+        """Who decided has shown it already: show the question again, and why."""
+        logger.info("Refused the edited input of the tool call %s: %s", interaction.call, why)
+        message = holder(self._room, self._turns, interaction)
+        if message is None or not interaction.asks:
+            return
+        shown = with_part(message, interaction.call, partial(refused, why=why))
+        if shown is not None:
+            self._services.send((peer,), frames.message_updated(codec.encode_text(shown)))
 
     # ── from the server's own code ──────────────────────────────────
 
@@ -93,8 +104,13 @@ class Answering:
                 expires_ms=each.expires_ms,
             )
             for each in self._interactions.waiting
-            if each.approval is not None and each.state == "waiting"
+            if each.asks and each.approval is not None
         ]
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a call waits for somebody."""
+        return bool(self._interactions.waiting)
 
     async def decide(
         self,
@@ -104,19 +120,18 @@ class Answering:
         by: str,
         go_on: bool,
         reason: str | None = None,
-        edited: dict[str, Any] | None = None,
+        edited: Mapping[str, Any] | None = None,
     ) -> bool:
         """Decide without a browser; returns when it is stored. False when the call does not wait for a decision.
 
         Raises:
             InvalidToolInput: the edited arguments do not fit.
-            BadRequest: arguments are edited of a tool that there is not any more.
         """
         interaction = self._interactions.find(call)
-        if interaction is None:
+        if interaction is None or not interaction.asks:
             return False
         if edited is not None:
-            await self._check(interaction, edited)
+            edited = await edited_input(self._room, interaction, edited)
         await self._load(interaction)
         changed = self._decide(None, call, by, approved, go_on, reason, edited=edited)
         self._turns.rest()
@@ -176,14 +191,14 @@ class Answering:
     ) -> None:
         """Store an answer, show it, and go on if it was the last one that was missing."""
         operations = [*also, kept(interaction)]
-        text, show = self._turns.amend(interaction, change, chunk, operations)
+        text, show = amend(self._room, self._turns, interaction, change, chunk, operations)
         if go_on and not self._turns.is_overtaken(interaction.turn):
             continuation = self._interactions.want(interaction.turn, self._services.new_id())
             self._room.handshake.wanted(continuation, peer)
         self._turns.store(operations)
         show()
         if text is not None:
-            self._services.send(self._room.handshake.everyone, frames.message_updated(text))
+            self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
 
     # ── what must be in memory ──────────────────────────────────────
 
@@ -202,9 +217,3 @@ class Answering:
         if interaction.message not in self._turns.answers:
             await self._room.transcript.extend([interaction.message])
             await self._room.transcript.reach([], interaction.message)
-
-    async def _check(self, interaction: Interaction, edited: dict[str, Any]) -> None:
-        tools = merge(*await sources(self._room.think, self._room.page.tools))
-        if interaction.tool not in tools:
-            raise BadRequest(f"The tool {interaction.tool!r:.60} is not available any more.")
-        tools[interaction.tool].check(edited)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from starlette import types as asgi
@@ -19,6 +21,8 @@ from perdure.agent.connection import Connection, ConnectionRequest, current_conn
 from perdure.agent.conversation import Conversation
 from perdure.agent.family import Relatives
 from perdure.agent.permission import accepts
+from perdure.agent.queueing import Queue
+from perdure.agent.retry import RNG, Retry, retrying
 from perdure.agent.rpc import answer_call
 from perdure.agent.services import PeerId, Services
 from perdure.agent.shared_state import STATE, SharedState, connections_for
@@ -34,6 +38,7 @@ from perdure.protocol import server_frames as frames
 from perdure.protocol.names import Address
 from perdure.session.transcript import WINDOW
 from perdure.storage.contract import LoadValue, Store
+from perdure.storage.queue import LoadQueue
 from perdure.storage.timers import LoadTimers
 
 __all__ = ["CREATED", "LiveAgent"]
@@ -56,6 +61,7 @@ class LiveAgent:
         self.conversation: Conversation | None = None
         """What was said; ``None`` for an agent that does not chat."""
         self.timers = Timers(agent, services)
+        self.queue = Queue(agent, services)
         self._services = services
         self._connections: dict[PeerId, Connection] = {}
 
@@ -69,10 +75,11 @@ class LiveAgent:
         attachments: Mapping[PeerId, Attachment] | None = None,
         *,
         window: int = WINDOW,
+        upload: float = math.inf,
     ) -> LiveAgent:
         """Make the agent, and give it back what is stored, and the connections that stayed open without it.
 
-        Clients are sent ``window`` bytes of a conversation at most.
+        Clients are sent ``window`` bytes of a conversation at most, and may add ``upload`` in one message.
 
         Raises:
             StorageError: what is stored cannot be read.
@@ -84,12 +91,14 @@ class LiveAgent:
         agent = kind()
         live = cls(agent, address, services, values)
         if isinstance(agent, Think):
-            live.conversation = await wake(agent, address.key, store, services, window)
+            live.conversation = await wake(agent, address.key, store, services, window, upload)
         live.timers.load(await store.read(LoadTimers(address.key)))
+        live.queue.load(await store.read(LoadQueue(address.key)))
         live.reattach(attachments or {})
         bind(agent, live)
         await live._start()
         live.timers.started()
+        live.queue.started()
         if live.conversation is not None:
             live.conversation.begin()
         if address.parent is not None and values.get(CREATED) is None:
@@ -187,6 +196,27 @@ class LiveAgent:
         if state is not None:
             connection.send(frames.state(state))
         connection.send(frames.mcp_servers())
+
+    # ── for the agent's own code ────────────────────────────────────
+
+    @property
+    def has_work(self) -> bool:
+        """Whether it has something to do later."""
+        return len(self.timers) > 0 or len(self.queue) > 0
+
+    def held(self) -> AbstractContextManager[None]:
+        """While this lasts the agent stays in memory."""
+        return self._services.held()
+
+    async def retry(self, what: Callable[[], Any], retry: Retry, again: Callable[[Exception], bool] | None) -> Any:
+        """Call until it goes well (see :func:`retrying`)."""
+
+        async def attempt() -> Any:
+            result = what()
+            return await result if inspect.isawaitable(result) else result
+
+        name = getattr(what, "__qualname__", repr(what))
+        return await retrying(attempt, retry, sleep=self._services.sleep, rng=RNG, name=name, again=again)
 
     # ── state and calls ─────────────────────────────────────────────
 

@@ -50,7 +50,7 @@ def plan(
     return TimerRow(
         id=id,
         kind=_kind(when, every),
-        callback=callback_name(agent, callback, payload),
+        callback=callback_name(agent, callback, payload, "schedule"),
         payload=codec.encode_text(payload),
         due_ms=due_ms,
         created_ms=now_ms,

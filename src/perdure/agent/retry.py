@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from perdure.agent.stopping import is_stopping
 from perdure.errors import ConfigurationError
 
-__all__ = ["Retry", "retrying"]
+__all__ = ["RNG", "Retry", "retrying"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RNG = random.Random()
+"""For the pauses. One for all agents: its state is larger than all else that an idle agent needs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,14 +55,25 @@ class Retry:
 
 
 async def retrying(
-    call: Callable[[], Awaitable[None]],
+    call: Callable[[], Awaitable[T]],
     retry: Retry,
     *,
     sleep: Callable[[float], Awaitable[None]],
     rng: random.Random,
     name: str,
-) -> None:
-    """Call until it goes well, at most ``retry.max_attempts`` times.
+    failed: Callable[[int], object] = lambda attempt: None,
+    again: Callable[[Exception], bool] | None = None,
+) -> T:
+    """Call until it goes well, at most ``retry.max_attempts`` times. Gives what the call gives.
+
+    Args:
+        call: What to call.
+        retry: How often, and with which pauses.
+        sleep: Waits so many seconds.
+        rng: For the length of the pauses.
+        name: What is called, for the log.
+        failed: Told the number of each attempt that failed and will be followed by another.
+        again: Whether an error is worth another attempt. Default: all are.
 
     Raises:
         Exception: what the last attempt raised.
@@ -62,8 +81,14 @@ async def retrying(
     for attempt in range(1, retry.max_attempts):
         try:
             return await call()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             # The application's code: whatever it raises may be gone the next time.
+            if isinstance(error, asyncio.CancelledError):
+                if is_stopping():
+                    raise
+            elif again is not None and not again(error):
+                raise
             logger.info("%s failed in attempt %d of %d: %r", name, attempt, retry.max_attempts, error)
+        failed(attempt)
         await sleep(retry.delay(attempt, rng))
-    await call()
+    return await call()

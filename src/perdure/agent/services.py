@@ -6,6 +6,7 @@ Declarations only.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -79,6 +80,10 @@ class Services(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after a while."""
+        ...
+
+    def held(self) -> AbstractContextManager[None]:
+        """While this lasts the agent stays in memory, unless it is dropped."""
         ...
 
     def then(self, call: Callable[[], None]) -> None:

@@ -77,6 +77,12 @@ class LiveStream(ChunkLog):
             self._stored = len(self.bodies)
         return operations
 
+    def forget(self) -> list[Operation]:
+        """The chunks need not be kept any more. Gives what was to be stored along with them."""
+        self.stop()
+        operations, self._along = self._along, []
+        return operations
+
     def stop(self) -> None:
         """No checkpoint will be made by itself any more."""
         if self._timer is not None:

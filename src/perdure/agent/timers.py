@@ -7,6 +7,7 @@ again. The host is told when the next one is due and calls :meth:`Timers.ring` t
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import logging
 import math
@@ -20,9 +21,10 @@ from msgspec.structs import replace
 
 from perdure.agent.callbacks import Callback
 from perdure.agent.planning import OWN, comes_again, plan, purpose, shown
-from perdure.agent.retry import Retry, retrying
+from perdure.agent.retry import RNG, Retry, retrying
 from perdure.agent.schedules import Kind, Schedule, moment_ms, next_cron_ms
 from perdure.agent.services import Services
+from perdure.agent.stopping import is_stopping
 from perdure.protocol import codec
 from perdure.storage.contract import Commit
 from perdure.storage.timers import DeleteTimer, PutTimer, TimerRow
@@ -30,16 +32,13 @@ from perdure.storage.timers import DeleteTimer, PutTimer, TimerRow
 if TYPE_CHECKING:
     from perdure.agent.base import Agent
 
-__all__ = ["Timers"]
+__all__ = ["INTERRUPTIONS", "Timers"]
 
 logger = logging.getLogger(__name__)
 
 INTERRUPTIONS = 10
 """How often a run that the end of the process cut off is begun again before it counts as failed: it may be what ends
 the process."""
-
-_RNG = random.Random()
-"""One for all agents: its state is larger than all else that an idle agent needs."""
 
 
 class Timers:
@@ -55,7 +54,7 @@ class Timers:
         """
         self._agent = agent
         self._services = services
-        self._rng = rng or _RNG
+        self._rng = rng or RNG
         self._rows: dict[str, TimerRow] = {}
         self._runs: dict[str, _Run] = {}
         self._queue: list[tuple[int, str]] = []
@@ -202,12 +201,18 @@ class Timers:
     async def _call(self, row: TimerRow) -> None:
         retry = Retry() if row.retry is None else codec.decode_as(Retry, row.retry)
         try:
-            callback = Callback(self._agent, row.callback)
+            callback = Callback(self._agent, row.callback, "schedule")
             schedule = shown(row, interrupted=row.begun > 0)
             await retrying(
-                lambda: callback.call(schedule), retry, sleep=self._services.sleep, rng=self._rng, name=row.callback
+                lambda: callback.call(schedule.payload, schedule),
+                retry,
+                sleep=self._services.sleep,
+                rng=self._rng,
+                name=row.callback,
             )
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_stopping():
+                raise
             # The application's code, or a method that a newer version of it has no more. Other schedules go on.
             logger.exception("The schedule %s failed", self._name(row))
 

@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import attempt
 from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
+from perdure.agent.making import asked_by_client, asked_by_server, going_on
 from perdure.agent.nesting import Nesting
-from perdure.agent.overtaking import GivenUp, changed_message, reason_of
-from perdure.agent.room import Room, kept
+from perdure.agent.room import Room
 from perdure.agent.services import PeerId
+from perdure.agent.settling import closing, give_up_calls, settle_calls
 from perdure.agent.stream import ChunkLog
 from perdure.agent.submits import ClientSubmits
 from perdure.agent.turn import Turn
-from perdure.chat.answers import failed
 from perdure.chat.concurrency import Decision
-from perdure.chat.interactions import Interaction
 from perdure.chat.reconcile import Changes
-from perdure.chat.repair import settle_open_calls
 from perdure.chat.turns import TurnQueue
-from perdure.models.contract import Chunk
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
-from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
-from perdure.protocol.messages import Part
 from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
 from perdure.tools import ToolSet
 
@@ -41,15 +35,7 @@ __all__ = ["Turns"]
 
 logger = logging.getLogger(__name__)
 
-COALESCE_MS = 50
-"""Milliseconds between the last answer and the turn that goes on: the page asks for its stream meanwhile (reference:
-protocol §8.4)."""
-
 _NOTHING_NEW = Changes([], None, [])
-
-
-def _nothing() -> None:
-    pass
 
 
 class Turns:
@@ -67,12 +53,11 @@ class Turns:
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
         self._withdrawn: list[str] = []
-        """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
+        """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
         self._held: Turn | None = None
         """The turn that begins as soon as the agent is awake."""
         self._generation = 0
         self._answer: Answer | None = None
-        self._ended: asyncio.Event | None = None
         self.nesting = Nesting(lambda turn: self._queue.active == turn)
         """What waits for turns of this agent."""
         self.failure = failure
@@ -84,13 +69,9 @@ class Turns:
         return self._answer.stream if self._answer is not None else None
 
     @property
-    def unsaid(self) -> str | None:
-        """The answer that is being made as JSON text, if there is something in it that its chunks do not say: what
-        people decided has none."""
-        turn = self.active
-        if turn is None or not any(each.decision in {"approved", "denied"} for each in self._interactions.of(turn.id)):
-            return None
-        return codec.encode_text(turn.builder.message())
+    def answer(self) -> Answer | None:
+        """What the turn that runs has said."""
+        return self._answer
 
     @property
     def active(self) -> Turn | None:
@@ -123,21 +104,7 @@ class Turns:
         self, peer: PeerId, request: str, changes: Changes, decision: Decision, also: Sequence[Operation] = ()
     ) -> None:
         """Take a client's new request, with the messages that came with it. ``also`` is stored in the same write."""
-        own = [message.id for message in changes.append]
-        turn = Turn(
-            id=request,
-            trigger="ws-chat",
-            message_id=self._services.new_id(),
-            generation=self._generation,
-            parent=own[-1] if own else changes.parent,
-            branches=not own and changes.parent != self._transcript.leaf,
-            own_messages=own,
-            origin_ids=changes.origin_ids,
-            body=self._room.page.body,
-            client_tools=self._room.page.tools,
-            sender=peer,
-            not_before_ms=decision.quiet_until or 0,
-        )
+        turn = asked_by_client(self._room, self._generation, peer, request, changes, decision)
         self._admit(turn, changes, [*also, *self._submits.supersede(decision, self._queue.active)])
 
     def submit(
@@ -154,18 +121,15 @@ class Turns:
 
         Without a body and client tools of its own it runs with the page's.
         """
-        page = self._room.page
-        turn = Turn(
-            id=self._services.new_id(),
-            trigger=trigger,
-            message_id=self._services.new_id(),
-            generation=self._generation,
-            continuation=continuation,
-            body=page.body if body is None else body,
-            client_tools=page.tools if client_tools is None else client_tools,
-            unanswered=unanswered,
+        turn = asked_by_server(
+            self._room,
+            self._generation,
+            trigger,
             inputs=inputs,
-            result=asyncio.get_running_loop().create_future(),
+            continuation=continuation,
+            body=body,
+            client_tools=client_tools,
+            unanswered=unanswered,
         )
         self._admit(turn, _NOTHING_NEW)
         return turn
@@ -191,16 +155,17 @@ class Turns:
 
     def store(self, operations: Sequence[Operation]) -> None:
         """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        self._room.moved.give()
         for group in self._interactions.ready:
             if not self.is_overtaken(group):
-                self._admit(self._continuation(group), _NOTHING_NEW, operations)
+                self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
                 return
         self._services.write(operations)
 
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
         """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
         been done, or was cut off. :meth:`begin` starts it."""
-        self._held = self._continuation(group, message, attempts)
+        self._held = going_on(self._room, self._generation, group, message, attempts)
         self._admit(self._held, _NOTHING_NEW, operations)
 
     def begin(self) -> None:
@@ -209,11 +174,6 @@ class Turns:
             self._held = None
             self._start(turn)
 
-    def rest(self) -> None:
-        """Let go of what was read, unless a turn runs: it may need that."""
-        if self._queue.active is None:
-            self._transcript.shrink()
-
     async def put_off(self) -> None:
         """The agent could not be woken: the turn that it woke up with has not begun. Returns when all is stored: the
         next wake reads it."""
@@ -221,53 +181,16 @@ class Turns:
             self._services.write([UpdateTurn(self._held.id, "queued")])
         await self._services.settled()
 
-    def _continuation(self, group: str, message: str | None = None, attempts: int = 0) -> Turn:
-        return Turn(
-            id=self._interactions.continued(group) or self._services.new_id(),
-            trigger="auto-continuation",
-            message_id=message or self._interactions.of(group)[0].message,
-            generation=self._generation,
-            continuation=True,
-            group=group,
-            not_before_ms=self._services.now_ms() + COALESCE_MS,
-            attempts=attempts,
-            body=self._room.page.body,
-            client_tools=self._room.page.tools,
-        )
+    def rest(self) -> None:
+        """Let go of what was read, unless a turn runs: it may need that."""
+        if self._queue.active is None:
+            self._transcript.shrink()
 
-    def amend(
-        self, interaction: Interaction, change: Callable[[Part], Part], chunk: Chunk | None, operations: list[Operation]
-    ) -> tuple[str | None, Callable[[], None]]:
-        """Put an answer into the message that holds the call, be it stored or in the making.
-
-        Args:
-            interaction: The call.
-            change: What the answer does to its part.
-            chunk: The same for those who build the message out of its stream, if there is one.
-            operations: What stores it is added here.
-
-        Returns:
-            The message as JSON text, ``None`` when there is no such message any more; and what shows the answer in the
-            stream, to be called when the operations were handed over.
-        """
-        call, answer, turn = interaction.call, self._answer, self.active
-        text: str | None = None
-        show = _nothing
-        streams = answer is not None and answer.opened
-        if answer is not None and turn is not None and turn.builder.tool_part(call) is not None:
-            if streams and chunk is not None:
-                answer.stream.along(kept(interaction))  # the chunk may fill a segment, which is stored at once
-                show = answer.take(chunk)
-            else:
-                turn.builder.change(call, change)
-            operations += answer.stream.unstored()
-            text = codec.encode_text(turn.builder.message())
-        if text is None or not streams:
-            stored = changed_message(self._transcript, interaction, change)
-            if stored is not None:
-                operations += self._transcript.update(stored)
-                text = self._transcript.known[interaction.message].text
-        return text, show
+    def audience(self, message: str) -> Sequence[PeerId]:
+        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
+        brings the change, and would be put on top of a message that has what is replayed already."""
+        streams = self.streaming and self.active is not None and self.active.builder.id == message
+        return self._handshake.listeners if streams else self._handshake.everyone
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
@@ -325,7 +248,7 @@ class Turns:
             return
         if turn.inputs is None and self._queue.withdraw(request):
             self._withdrawn += turn.own_messages
-            given_up = self._give_up_calls(turn)
+            given_up = give_up_calls(self._room, turn)
             closing = CloseTurn(turn.id, "aborted", None, self._services.now_ms())
             self.store([*given_up.operations, closing])
             given_up.tell()
@@ -343,9 +266,8 @@ class Turns:
     async def stop(self) -> None:
         """Stop every turn, and wait until all are over."""
         while self._queue.active is not None:
-            self._ended = asyncio.Event()
             self.cancel_all()
-            await self._ended.wait()
+            await self._room.moved.next()
 
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
@@ -361,6 +283,7 @@ class Turns:
         self._withdrawn.clear()
         self._interactions.clear()
         self._submits.clear()
+        self._room.moved.give()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -424,42 +347,22 @@ class Turns:
         self._handshake.stream_ended()
         if turn.generation == self._generation:
             turn.builder.close()
-            given_up = self._settle_calls(turn, ending)
-            operations = [*given_up.operations, *self._closing(turn, answer, ending)]
+            given_up = settle_calls(self._room, turn, ending)
+            operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
+            if ending.error is not None:
+                self.failure = Failure(answer.stream, turn.builder.id, ending.error, turn.origin_ids)
             following = self._following()
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
-            self._transcript.begin(self._withdrawn)
-            self._withdrawn.clear()
+            self._withdrawn = self._transcript.give_up(self._withdrawn)
             given_up.tell()
             if turn.builder.changed:
                 self._room.show()
         self._end(turn, ending)
-
-    def _settle_calls(self, turn: Turn, ending: Ending) -> GivenUp:
-        """Of the calls that are open only those stay that somebody is asked to answer, or that nobody could."""
-        self._interactions.close(turn.id)
-        # Who stops a turn does not want another one: not even when all its calls were answered already.
-        stopped = ending.outcome == "aborted" and self._interactions.is_ready(turn.id)
-        given_up = self._give_up_calls(turn, [turn.id] if stopped else [])
-        left = {each.call for each in self._interactions.of(turn.id) if each.state != "settled"}
-        if ending.outcome == "completed":
-            left |= turn.builder.open_calls_of(turn.unanswered)
-        if repaired := settle_open_calls(turn.builder.parts, left=left):
-            emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
-        return given_up
-
-    def _give_up_calls(self, turn: Turn, more: Sequence[str] = ()) -> GivenUp:
-        """Approved calls that this turn was to run, and has not; and those of ``more`` turns."""
-        if more:
-            for peer in self._handshake.not_continued():
-                self._services.send((peer,), frames.nothing_to_resume())
-        groups = [*more, *([] if turn.group is None else [turn.group])]
-        dropped = self._interactions.drop(groups, self._services.now_ms())
-        for interaction in dropped:
-            turn.builder.change(interaction.call, partial(failed, text=reason_of(interaction)))
-        return GivenUp.of(self._room, dropped)
+        # Whoever builds the message out of the stream keeps to that until its end, whatever else he is shown.
+        for frame in self._room.updated(turn.builder.id) if turn.builder.amended else []:
+            self._services.send(self._handshake.everyone, frame)
 
     def _following(self) -> Turn | None:
         """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
@@ -467,32 +370,11 @@ class Turns:
         group = next((group for group in self._interactions.ready if not self._is_left(group)), None)
         if group is None or self._is_awaited:
             return None
-        following = self._continuation(group)
+        following = going_on(self._room, self._generation, group)
         self._queue.admit(following.id)
         self._open[following.id] = following
         self._handshake.admitted(following.id)
         return following
-
-    def _closing(self, turn: Turn, answer: Answer, ending: Ending) -> list[Operation]:
-        """One transaction: the message, the turn's end, and what becomes of its chunks."""
-        now = self._services.now_ms()
-        operations: list[Operation] = []
-        if turn.builder.changed:
-            message = turn.builder.message()
-            if turn.continuation:
-                operations += self._transcript.update(message)
-            else:
-                parent = turn.parent if turn.branches else self._transcript.tip(turn.parent)
-                operations += self._transcript.answer(message, parent, now)
-        if ending.error is None:
-            answer.stream.stop()
-            operations.append(DropChunks(turn.id))
-        else:
-            # Clients that were away are shown what was said and then the error, until the next request.
-            operations += answer.stream.unstored()
-            self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
-        operations.append(CloseTurn(turn.id, ending.outcome, ending.error, now))
-        return operations
 
     def _end(self, turn: Turn, ending: Ending) -> None:
         """Tell everybody that a turn is over, and let go of whoever waited for it."""
@@ -511,13 +393,12 @@ class Turns:
         following = self._queue.finish(turn.id)
         while following is not None and self._submits.is_superseded(self._open[following]):
             following = self._skip(self._open[following])
-        if self._ended is not None:
-            self._ended.set()
+        self._room.moved.give()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
         else:
-            self._transcript.shrink()
+            self.rest()
 
     def _skip(self, turn: Turn) -> str | None:
         """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""

@@ -80,12 +80,14 @@ class _Left:
     """The turn whose calls were answered, the message that holds them, and how often going on was tried."""
 
 
-async def wake(think: Think, key: str, store: Store, services: Services, window: int = WINDOW) -> Conversation:
+async def wake(
+    think: Think, key: str, store: Store, services: Services, window: int = WINDOW, upload: float = math.inf
+) -> Conversation:
     """The conversation of the agent with this key, as it is stored; empty when there is none.
 
-    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most. What
-    is damaged is left out with a warning, and stays stored. If it was about to go on after answers, it does so after
-    :meth:`Conversation.begin`.
+    Its recent end is in memory then: as much as the class allows. Clients are sent ``window`` bytes of it at most,
+    and may add ``upload`` in one message. What is damaged is left out with a warning, and stays stored. If it was about
+    to go on after answers, it does so after :meth:`Conversation.begin`.
 
     Raises:
         StorageError: it cannot be read.
@@ -104,14 +106,16 @@ async def wake(think: Think, key: str, store: Store, services: Services, window:
     if record.open_turns:
         left = await _close_left_open(key, record, transcript, store, services, interactions)
     else:
-        left.failure = await _last_failure(key, record.last_turn, store)
+        left.failure = await _last_failure(key, record.last_turn, transcript, store)
     finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
-    conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions)
+    conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions, upload)
     if left.again is not None:
         conversation.take_up(*left.again, left.operations)
     else:
         if left.operations:
-            services.write(left.operations)
+            # Nothing waits for it: the next start would make the same of what is stored. So the conversation can be
+            # read even when nothing can be written.
+            services.checkpoint(left.operations)
         transcript.shrink()
     return conversation
 
@@ -143,9 +147,12 @@ async def _close_left_open(
     # First, as the turn that closes last is the one that clients are shown.
     left = _Left([CloseTurn(turn, "skipped", None, services.now_ms()) for turn in superseded])
     await _read_what_they_need(requests, transcript)
+    # Stopped while they waited: they keep their place behind the answer that was being made.
+    withdrawn = [identifier for turn in record.withdrawn for identifier in _request_of(turn).own]
     waiting = [identifier for turn, request in requests if turn.status in _WAITING for identifier in request.own]
-    await transcript.recall_following(waiting)
-    transcript.hold(waiting)
+    await transcript.recall(withdrawn)
+    await transcript.recall_following([*waiting, *withdrawn])
+    transcript.hold([*waiting, *withdrawn])
     for turn, request in requests:
         transcript.begin(request.own)
         if turn.status == "superseded":
@@ -154,7 +161,10 @@ async def _close_left_open(
             left.operations.append(DropChunks(left.failure.log.turn))
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
-        left.failure = _close(turn, request, log, left, interactions, services.now_ms())
+        failure = Failure(log, _written(turn, request, transcript), INTERRUPTED_TURN, request.origin)
+        left.failure = failure if _close(turn, request, left, interactions, services.now_ms()) else None
+        withdrawn = transcript.give_up(withdrawn)
+    transcript.begin(withdrawn)
     if left.again is not None and not transcript.is_on_path(left.again[1]):
         left.again = None
     # What was approved and does not go on, as a message waited that would have overtaken it, will never run.
@@ -165,10 +175,8 @@ async def _close_left_open(
     return left
 
 
-def _close(
-    turn: TurnRow, request: _Request, log: ChunkLog, left: _Left, interactions: Interactions, now_ms: int
-) -> Failure | None:
-    """Close one turn. Gives the failure that it is, if it is one."""
+def _close(turn: TurnRow, request: _Request, left: _Left, interactions: Interactions, now_ms: int) -> bool:
+    """Close one turn. Whether it is a failure."""
     left.again = None
     is_ready = interactions.is_ready(turn.id)
     if is_ready or any(each.waits for each in interactions.of(turn.id)):
@@ -176,13 +184,13 @@ def _close(
         if is_ready:
             left.again = (turn.id, turn.message_id, 0)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
-        return None
+        return False
     if request.group is not None and request.tries(turn.status) < ATTEMPTS:
         left.again = (request.group, turn.message_id, request.tries(turn.status))
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "interrupted", None, now_ms)]
-        return None
+        return False
     left.operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, now_ms))
-    return Failure(log, INTERRUPTED_TURN, request.origin)
+    return True
 
 
 async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcript: Transcript) -> None:
@@ -200,6 +208,11 @@ async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcr
 def _extended(turn: TurnRow, request: _Request, transcript: Transcript) -> str | None:
     """The message that a continuation goes on with."""
     return transcript.tip(None) if request.group is None else turn.message_id
+
+
+def _written(turn: TurnRow, request: _Request, transcript: Transcript) -> str:
+    """Id of the message that holds what a turn said."""
+    return (_extended(turn, request, transcript) or "") if request.continuation else turn.message_id
 
 
 def _keep_answer(
@@ -233,12 +246,12 @@ def _keep_answer(
     return [*operations, *transcript.answer(message, parent, now_ms)]
 
 
-async def _last_failure(key: str, turn: TurnRow | None, store: Store) -> Failure | None:
+async def _last_failure(key: str, turn: TurnRow | None, transcript: Transcript, store: Store) -> Failure | None:
     if turn is None or turn.error is None:
         return None
     request = _request_of(turn)
     log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
-    return Failure(log, turn.error, request.origin)
+    return Failure(log, _written(turn, request, transcript), turn.error, request.origin)
 
 
 def _request_of(turn: TurnRow) -> _Request:

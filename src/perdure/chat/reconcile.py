@@ -6,16 +6,21 @@ and what a client says of assistant messages is not taken over (reference: READM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from perdure.chat.clean import without_reserved
+from perdure.errors import BadRequest
 from perdure.protocol import codec
 from perdure.protocol.client_frames import PostedMessage, check_user_message
 
-__all__ = ["Changes", "Known", "NewMessage", "reconcile"]
+__all__ = ["MAX_NEW", "Changes", "Known", "NewMessage", "reconcile"]
+
+
+MAX_NEW = 1_000
+"""Most new messages in one request. A page adds one; one that was offline sends a request for each."""
 
 
 class Known(Protocol):
@@ -48,6 +53,8 @@ class Changes(msgspec.Struct, frozen=True):
     """Id of the message that the first new one follows; without new ones, that the answer follows."""
     origin_ids: list[str]
     """Ids of the posted user messages that the turn answers; its terminal frame repeats them."""
+    extends: str | None = None
+    """Id of the answer that the turn goes on with, instead of making a new one."""
 
 
 def reconcile(
@@ -69,7 +76,7 @@ def reconcile(
         new_id: Makes the id of an edited message.
 
     Raises:
-        BadRequest: a new or edited message cannot be stored.
+        BadRequest: a new or edited message cannot be stored, or there are more than :data:`MAX_NEW`.
     """
     origin_ids = _trailing_user_ids(posted)
     last = posted[-1] if posted else None
@@ -77,7 +84,12 @@ def reconcile(
     if last and stored and _is_edit(last, stored):
         identifier = new_id()
         return Changes([NewMessage(identifier, "user", _renamed(last.text, identifier))], stored.parent, origin_ids)
-    append = [_checked(message) for message in _new_user_messages(posted, known)]
+    new = _new_user_messages(posted, known)
+    if len(new) > MAX_NEW:
+        raise BadRequest(f"The chat request brings {len(new):,} new messages; at most {MAX_NEW:,} are taken at once.")
+    if codec.has_too_many_values(",".join(message.text for message in new)):
+        raise BadRequest(f"The chat request brings new messages of more than {codec.MAX_VALUES:,} values.")
+    append = [_checked(message) for message in new]
     if regenerate and stored and not append:
         return Changes([], stored.id, origin_ids)
     return Changes(append, leaf, origin_ids)
@@ -92,7 +104,7 @@ def _trailing_user_ids(posted: Sequence[PostedMessage]) -> list[str]:
     return ids[::-1]
 
 
-def _new_user_messages(posted: Sequence[PostedMessage], known: Mapping[str, Known]) -> Iterable[PostedMessage]:
+def _new_user_messages(posted: Sequence[PostedMessage], known: Mapping[str, Known]) -> Collection[PostedMessage]:
     new: dict[str, PostedMessage] = {}
     for message in posted:
         if message.role == "user" and message.id not in known:

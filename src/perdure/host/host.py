@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 
 from starlette import types as asgi
@@ -55,6 +56,7 @@ class Host:
         *,
         events: Events | None = None,
         window: int = WINDOW,
+        upload: float = math.inf,
         clock: Clock | None = None,
         idle_seconds: float | None = 60.0,
     ) -> None:
@@ -67,6 +69,7 @@ class Host:
             placement: Which agents are this process's.
             events: Who is told of what happens to them. Default: nobody.
             window: Most bytes of a conversation that clients are sent.
+            upload: Most bytes of one message that they add.
             clock: What time it is. Default: the machine's.
             idle_seconds: After how many seconds without work an agent leaves memory; ``None``: never.
         """
@@ -75,6 +78,7 @@ class Host:
         self._bus = bus
         self._placement = placement
         self._window = window
+        self._upload = upload
         self._events = events if events is not None else Events()
         self._clock = clock or SystemClock()
         self._idle_seconds = idle_seconds
@@ -207,7 +211,9 @@ class Host:
     async def _wake(self, address: Address, services: Services, attachments: Mapping[PeerId, Attachment]) -> LiveAgent:
         await self._families.starting(address)
         kind = self._families.kind_of(address)
-        return await LiveAgent.wake(kind, address, self._store, services, attachments, window=self._window)
+        return await LiveAgent.wake(
+            kind, address, self._store, services, attachments, window=self._window, upload=self._upload
+        )
 
     async def _wake_left_open(self, key: str) -> None:
         address = Address.of_key(key)
@@ -259,7 +265,7 @@ class Host:
         if self._closed or self._residents.get(resident.key) is not resident:
             return
         del self._residents[resident.key]
-        if resident.has_timers or resident.key in self._rung:
+        if resident.has_work or resident.key in self._rung:
             self._alarm.retry(resident.key)
         if peers := list(self._peers.pop(resident.key, ())):
             for frame in resident.farewell(error_text(error)):

@@ -201,9 +201,9 @@ class Resident:
         return [] if self._agent is None else self._agent.farewell(text)
 
     @property
-    def has_timers(self) -> bool:
+    def has_work(self) -> bool:
         """Whether the agent has something to do later."""
-        return self._agent is not None and len(self._agent.timers) > 0
+        return self._agent is not None and self._agent.has_work
 
     # ── services ────────────────────────────────────────────────────
 

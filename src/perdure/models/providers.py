@@ -1,4 +1,4 @@
-"""Makes pydantic-ai models from names, with the quick client where it fits, and explains what is missing.
+"""Makes models from names, the quick one where it fits, and explains what is missing.
 
 Importing it imports ``pydantic_ai``; a provider's SDK is imported when the first model of it is made.
 """
@@ -10,20 +10,24 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, OpenAIChatCompatibleProvider, infer_model, known_model_names
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from perdure.errors import ConfigurationError, MissingExtra
-from perdure.models.contract import ChatModel
 from perdure.models.pydantic_ai import PydanticAIModel
 
-__all__ = ["Made", "compatible_model", "named_model"]
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
-Made = tuple[ChatModel, Callable[[], Awaitable[None]]]
+__all__ = ["Made", "compatible_model", "named_model", "quickened"]
+
+Made = tuple[PydanticAIModel, Callable[[], Awaitable[None]]]
 """A model, and what closes its connections."""
+
+M = TypeVar("M", bound=Model[Any])
 
 _OUR_EXTRAS = frozenset({"anthropic", "google", "openai"})
 _INSTALL_HINT = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
@@ -53,10 +57,8 @@ def named_model(name: str, *, quick: bool) -> Made:
         except ValueError:
             raise ConfigurationError(f"Unknown provider {provider_name!r} in {name!r}.{_suggestion(name)}") from None
         model = infer_model(name)
-        provider = model.provider
-        if quick and provider_name in _QUICK_PROVIDERS:
-            model = _quickened(model)
-    return PydanticAIModel(model, name=name), _closer(provider)
+        made = quickened(model, name) if quick and provider_name in _QUICK_PROVIDERS else None
+    return made or PydanticAIModel(model, name=name), _closer(model.provider)
 
 
 def compatible_model(name: str, base_url: str, api_key: str, *, quick: bool) -> Made:
@@ -70,34 +72,47 @@ def compatible_model(name: str, base_url: str, api_key: str, *, quick: bool) -> 
         from pydantic_ai.profiles.openai import OpenAIModelProfile
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-        owner = provider = OpenAICompatibleProvider("openai-compatible", base_url=base_url, api_key=api_key)
-        if quick:
-            from perdure.models.quick.client import QuickAsyncOpenAI
-
-            client = QuickAsyncOpenAI.like(provider.client)
-            provider = OpenAICompatibleProvider("openai-compatible", openai_client=client)
+        provider = OpenAICompatibleProvider("openai-compatible", base_url=base_url, api_key=api_key)
         profile = OpenAIModelProfile(json_schema_transformer=None)
         model = OpenAIChatModel(name, provider=provider, profile=profile)
-    return PydanticAIModel(model, name=f"openai-compatible:{name}"), _closer(owner)
+        log_name = f"openai-compatible:{name}"
+        if not quick:
+            return PydanticAIModel(model, name=log_name), _closer(provider)
+        from perdure.models.quick.client import talking_like
+        from perdure.models.quick.model import QuickChatModel
+        from perdure.models.quick.recording import Recorder
+
+        recorder = OpenAICompatibleProvider("openai-compatible", openai_client=talking_like(model.client, Recorder))
+        recording = OpenAIChatModel(name, provider=recorder, profile=profile)
+        return QuickChatModel(model, recording, name=log_name), _closer(provider)
 
 
-def _quickened(model: Model[Any]) -> Model[Any]:
-    """``model`` with the quick client in place of the SDK's, and tool schemas sent as they are."""
+def quickened(model: Model[Any], name: str) -> PydanticAIModel | None:
+    """The quick model for ``model``, with tool schemas sent as they are; None if there is none for its kind."""
     if "pydantic_ai.models.openai" not in sys.modules:
-        return model
+        return None
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+
+    from perdure.models.quick.client import QuickAsyncOpenAI, talking_like
+    from perdure.models.quick.model import QuickChatModel
+    from perdure.models.quick.recording import Recorder
+
+    if type(model) is OpenAIChatModel and QuickChatModel.fits(model):
+        stock, recording = _with_client(model, model.client), _with_client(model, talking_like(model.client, Recorder))
+        return QuickChatModel(stock, recording, name=name)
+    if type(model) is OpenAIResponsesModel and type(model.client) is AsyncOpenAI:
+        return PydanticAIModel(_with_client(model, talking_like(model.client, QuickAsyncOpenAI)), name=name)
+    return None
+
+
+def _with_client(model: M, client: AsyncOpenAI) -> M:
+    """``model`` with another client, and tool schemas sent as they are."""
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    from perdure.models.quick.client import QuickAsyncOpenAI
-
-    if not isinstance(model, (OpenAIChatModel, OpenAIResponsesModel)) or type(model.client) is not AsyncOpenAI:
-        return model
-    make = OpenAIChatModel if isinstance(model, OpenAIChatModel) else OpenAIResponsesModel
-    if type(model) is not make:
-        return model
-    provider = cast("Any", type(model.provider))(openai_client=QuickAsyncOpenAI.like(model.client))
-    return make(model.model_name, provider=provider, profile=OpenAIModelProfile(json_schema_transformer=None))
+    provider = cast("Any", type(model.provider))(openai_client=client)
+    profile = OpenAIModelProfile(json_schema_transformer=None)
+    return cast("Any", type(model))(model.model_name, provider=provider, profile=profile)
 
 
 def _closer(provider: Provider[Any] | None) -> Callable[[], Awaitable[None]]:

@@ -20,11 +20,16 @@ from perdure.models.contract import ChatModel
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+    from perdure.models.providers import Made
+    from perdure.models.pydantic_ai import PydanticAIModel
+
+Closing = Callable[[], Awaitable[None]]
+
 __all__ = ["close_models", "default_model", "openai_compatible", "resolve"]
 
 _lock = threading.Lock()
 _by_key: dict[tuple[str, ...], ChatModel] = {}
-_closers: list[Callable[[], Awaitable[None]]] = []
+_closers: list[Closing] = []
 
 
 def resolve(model: str | ChatModel | Model[Any]) -> ChatModel:
@@ -78,12 +83,15 @@ def openai_compatible(name: str, base_url: str, api_key: str = "none", *, stock:
     quick = not (_stock_wanted() if stock is None else stock)
     return _kept(
         ("openai-compatible", name, base_url, api_key, str(quick)),
-        lambda: _closed_later(compatible_model(name, base_url, api_key, quick=quick)),
+        lambda: _closed_later(lambda: compatible_model(name, base_url, api_key, quick=quick)),
     )
 
 
 async def close_models() -> None:
-    """Close the connections of every model made here, and forget the models. A request that is still running fails."""
+    """Close the connections of every model made here, and forget the models. A request that is still running fails.
+
+    Whoever still has a model may go on with it: it opens new ones.
+    """
     with _lock:
         closers = _closers.copy()
         _closers.clear()
@@ -101,13 +109,29 @@ def _kept(key: tuple[str, ...], make: Callable[[], ChatModel]) -> ChatModel:
 def _named(name: str) -> ChatModel:
     from perdure.models.providers import named_model
 
-    return _closed_later(named_model(name, quick=not _stock_wanted()))
+    quick = not _stock_wanted()
+    return _closed_later(lambda: named_model(name, quick=quick))
 
 
-def _closed_later(made: tuple[ChatModel, Callable[[], Awaitable[None]]]) -> ChatModel:
-    model, close = made
-    _closers.append(close)
+def _closed_later(make: Callable[[], Made]) -> ChatModel:
+    model, close = make()
+    _closers.append(_closer(model, close, make))
     return model
+
+
+def _closer(model: PydanticAIModel, close: Closing, make: Callable[[], Made]) -> Closing:
+    """What closes a model so that it can be used again."""
+
+    def reopen() -> Model[Any]:
+        again, close_again = make()
+        _closers.append(_closer(model, close_again, make))
+        return again.model
+
+    async def close_it() -> None:
+        model.closed(reopen)
+        await close()
+
+    return close_it
 
 
 def _demo() -> ChatModel:

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from perdure.errors import BadRequest
 from perdure.protocol import codec
+from perdure.protocol.bounds import MAX_ID, MAX_MESSAGES, Id, check_nesting, check_values
 from perdure.protocol.client_tools import ClientToolSpec, parse_client_tools
 from perdure.protocol.messages import Role
 
 __all__ = [
-    "MAX_NESTING",
     "Ack",
     "Cancel",
     "ChatBody",
@@ -37,13 +36,6 @@ __all__ = [
     "parse_chat_body",
     "read_client_tools",
 ]
-
-
-MAX_NESTING = 100
-"""How deep lists and objects may stand in each other in what is taken over from a client. Whoever handles it later goes
-down to its bottom, and may have less of the stack left than there was here."""
-
-Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class ChatInit(msgspec.Struct):
@@ -71,7 +63,7 @@ class Clear(msgspec.Struct):
 class Probe(msgspec.Struct):
     """``cf_agent_stream_resume_request``: is there a stream to attach to?"""
 
-    probeId: str | None = None  # noqa: N815 - the name on the wire
+    probeId: Annotated[str, msgspec.Meta(max_length=MAX_ID)] | None = None  # noqa: N815 - the name on the wire
 
 
 class Ack(msgspec.Struct):
@@ -151,9 +143,14 @@ _KINDS: dict[str, type[ChatFrame | StateUpdate | RpcRequest]] = {
 }
 
 
+_WITH_VALUES = frozenset({StateUpdate, RpcRequest, ToolResult, ToolApproval})
+"""The frames of which more is decoded than a few texts."""
+
+
 class _Head(msgspec.Struct):
-    type: Any = None
-    id: Any = None
+    # As they are: whatever stands there is decoded only where it is a text.
+    type: msgspec.Raw = msgspec.Raw(b"null")
+    id: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def parse(text: str) -> ClientFrame:
@@ -162,21 +159,29 @@ def parse(text: str) -> ClientFrame:
         head = codec.decode_as(_Head, text)
     except codec.DecodeError as error:
         return Unusable(f"not a JSON object: {error}", foreign=True)
-    kind = _KINDS.get(head.type) if isinstance(head.type, str) else None
+    name = _text(head.type) or ""
+    kind = _KINDS.get(name)
     if kind is None:
-        return Unusable(f"unknown type {head.type!r:.60}", foreign=True)
+        return Unusable(f"unknown type {name!r:.60}", foreign=True)
     try:
+        if kind in _WITH_VALUES:
+            check_values(text)
         frame = codec.decode_as(kind, text)
         if isinstance(frame, StateUpdate):
-            _check_nesting([frame.state])
+            check_nesting([frame.state])
         elif isinstance(frame, RpcRequest):
-            _check_nesting(frame.args)
+            check_nesting(frame.args)
         elif isinstance(frame, ToolResult | ToolApproval):
-            _check_nesting([frame.output if isinstance(frame, ToolResult) else frame.input])
+            check_nesting([frame.output if isinstance(frame, ToolResult) else frame.input])
         return frame
     except codec.DecodeError as error:
-        wanted = head.id if kind is ChatRequest and isinstance(head.id, str) and head.id else None
-        return Unusable(f"{head.type}: {error}", wanted, foreign=kind in {StateUpdate, RpcRequest})
+        wanted = _text(head.id) or None if kind is ChatRequest else None
+        return Unusable(f"{name}: {error}", wanted, foreign=kind in {StateUpdate, RpcRequest})
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    data = bytes(raw)
+    return codec.decode(data) if data.startswith(b'"') else None
 
 
 class PostedMessage(msgspec.Struct, frozen=True):
@@ -199,8 +204,12 @@ class ChatBody(msgspec.Struct, frozen=True):
     """The tools that the page offers; ``None`` when it says nothing of them."""
 
 
+class _Conversation(msgspec.Struct):
+    messages: msgspec.Raw = msgspec.Raw(b"null")
+
+
 class _PostedHead(msgspec.Struct):
-    id: str
+    id: Id
     role: Role
 
 
@@ -228,17 +237,28 @@ def parse_chat_body(init: ChatInit) -> ChatBody:
     if not init.body.strip():
         raise BadRequest("The chat request has no body.")
     try:
+        _check_extras(init.body)
         fields = codec.decode_as(dict[str, msgspec.Raw], init.body)
         posted = codec.decode_as(list[msgspec.Raw], bytes(fields.get("messages", msgspec.Raw(b"null"))))
+        if len(posted) > MAX_MESSAGES:
+            raise msgspec.ValidationError(f"more than {MAX_MESSAGES:,} messages")
         messages = [_posted(raw) for raw in posted]
         trigger = codec.decode(bytes(fields.get("trigger", msgspec.Raw(b"null"))))
         custom = {key: codec.decode(bytes(raw)) for key, raw in fields.items() if key not in _RESERVED}
-        _check_nesting(custom.values())
+        check_nesting(custom.values())
         tools = read_client_tools(fields.get("clientTools"))
     except codec.DecodeError as error:
         raise BadRequest(f"The chat request's body cannot be read: {error}") from error
-    kind = "regenerate-message" if trigger == "regenerate-message" else "submit-message"
-    return ChatBody(messages, kind, custom, tools)
+    # Without a message it does not say which answer it wants again (reference: protocol §6.8).
+    again = trigger == "regenerate-message" and bool(messages)
+    return ChatBody(messages, "regenerate-message" if again else "submit-message", custom, tools)
+
+
+def _check_extras(body: str) -> None:
+    """Check what a page sent beside the conversation, before it is decoded."""
+    if len(body) > codec.MAX_VALUES:
+        messages = bytes(codec.decode_as(_Conversation, body).messages)
+        check_values(body.encode(errors="replace").replace(messages, b"", 1))
 
 
 def read_client_tools(raw: msgspec.Raw | None) -> list[ClientToolSpec] | None:
@@ -252,7 +272,7 @@ def read_client_tools(raw: msgspec.Raw | None) -> list[ClientToolSpec] | None:
         return None
     tools = parse_client_tools(text)
     try:
-        _check_nesting(tool.parameters for tool in tools)
+        check_nesting(tool.parameters for tool in tools)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The parameters of a client tool are {error}.") from None
     return tools
@@ -260,8 +280,6 @@ def read_client_tools(raw: msgspec.Raw | None) -> list[ClientToolSpec] | None:
 
 def _posted(raw: msgspec.Raw) -> PostedMessage:
     head = codec.decode_as(_PostedHead, bytes(raw))
-    if not head.id:
-        raise msgspec.ValidationError("a message has an empty id")
     return PostedMessage(head.id, head.role, str(bytes(raw), "utf-8"))
 
 
@@ -269,23 +287,11 @@ def check_user_message(message: PostedMessage) -> None:
     """Check a message that is about to be stored.
 
     Raises:
-        BadRequest: it has no list of parts, a part has no type, or it nests deeper than :data:`MAX_NESTING`.
+        BadRequest: it has no list of parts, a part has no type, or it exceeds the bounds.
     """
     try:
+        check_values(message.text)
         codec.decode_as(_UserMessage, message.text)
-        _check_nesting([codec.decode(message.text)])
+        check_nesting([codec.decode(message.text)])
     except codec.DecodeError as error:
         raise BadRequest(f"The message {message.id!r:.60} cannot be stored: {error}") from error
-
-
-def _check_nesting(values: Iterable[Any]) -> None:
-    level: list[Any] = [value for value in values if isinstance(value, dict | list)]
-    for _ in range(MAX_NESTING):
-        level = [child for value in level for child in _children(value) if isinstance(child, dict | list)]
-        if not level:
-            return
-    raise msgspec.ValidationError(f"nested deeper than {MAX_NESTING} levels")
-
-
-def _children(value: Any) -> Iterable[Any]:
-    return cast("dict[str, Any]", value).values() if isinstance(value, dict) else value

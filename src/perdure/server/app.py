@@ -188,6 +188,7 @@ class App:
             engine.placement(store),
             events=self.events,
             window=self.limits.window,
+            upload=self.limits.upload,
             clock=engine.clock,
             idle_seconds=self._idle_seconds,
         )

@@ -21,11 +21,13 @@ class Limits:
 
     window: int = 4 * MIB
     """Most of a conversation that is sent to a client at once."""
-    upload: int = 16 * MIB
-    """Most that a client may add to it in one message, files included."""
+    upload: int = 8 * MIB
+    """Most that a message takes in a frame which a client adds, files included; the request with a larger one is
+    refused."""
     frame: int = 24 * MIB
     """Largest frame that a client may send; a larger one closes its connection (1009). The page posts its whole
-    conversation, so no chat must outgrow it: at least twice the window plus the upload."""
+    conversation, so no chat must outgrow it: at least twice the window, for what is quoted in it, and two uploads: the
+    newest question is shown however large it is, and the next one may be as large."""
     backlog: int = 16 * MIB
     """Most that waits for a connection that reads slowly; past it the connection is closed (1013) and comes back by
     itself."""
@@ -41,11 +43,11 @@ class Limits:
     """Seconds that a connection has to take what was sent before it was closed; then it is cut."""
 
     def __post_init__(self) -> None:
-        needed = 2 * self.window + self.upload
+        needed = 2 * self.window + 2 * self.upload
         if self.frame < needed:
             raise ConfigurationError(
                 f"Limits(frame={self.frame}) is too small: a client posts its whole conversation in one frame, so it "
-                f"must be at least 2 * window + upload = {needed} bytes."
+                f"must be at least 2 * window + 2 * upload = {needed} bytes."
             )
         for name in ("window", "upload", "backlog", "body", "connections", "rate", "burst", "patience"):
             if getattr(self, name) <= 0:

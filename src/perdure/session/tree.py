@@ -174,6 +174,20 @@ class Tree:
         """The turn of these messages starts, or will never: they wait no longer."""
         self._mark(identifiers, waiting=False)
 
+    def give_up(self, identifiers: Sequence[str]) -> list[str]:
+        """The turns of these messages were stopped while they waited. A message waits on as long as others wait before
+        it: their answers come before it. Gives those that do."""
+        if not identifiers:
+            return []
+        stopped, left, others_wait = set(identifiers), list[str](), False
+        for node in self._path.nodes:
+            if node.waiting and node.id not in stopped:
+                others_wait = True
+            elif node.waiting and others_wait:
+                left.append(node.id)
+        self.begin(stopped.difference(left))
+        return left
+
     def leave_out(self, identifiers: Iterable[str]) -> list[Operation]:
         """These messages will not be answered: they are shown to people, and to no model."""
         self._leaves_out = True

@@ -68,8 +68,8 @@ class AgentDue(msgspec.Struct, frozen=True):
 class AgentsWithTimers(Query[list[AgentDue]], frozen=True):
     """The agents that have to be woken before ``until_ms``, each with the time of its first timer.
 
-    Due at ``now_ms`` are also agents with a run that has begun, and those with an interval that is further away than
-    its own length: the clock was set back.
+    Due at ``now_ms`` are also agents with a run that has begun, those with an interval that is further away than its
+    own length, as when the clock was set back, and those with something in their queue.
     """
 
     now_ms: int

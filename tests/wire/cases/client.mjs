@@ -1,5 +1,6 @@
 // AgentClient: identity, state, callables, and the plain HTTP route.
 
+import { setTimeout as pause } from "node:timers/promises";
 import { equal, eventually, ok, rejection } from "../lib/expect.mjs";
 
 export const client = {
@@ -76,6 +77,48 @@ export const client = {
     await eventually(() => !c.identified, "the client to notice");
     await eventually(() => c.identified, "the client to be back");
     equal(await c.call("increment", [1]), 2, "increment");
+  },
+
+  "client: a call made while the line is down goes out when it is back": async (t) => {
+    const c = await t.readyClient({ minReconnectionDelay: 300, maxReconnectionDelay: 400 });
+    equal(t.cutLines(), 1, "lines cut");
+    await eventually(() => !c.identified, "the client to notice");
+    const calls = [c.call("increment", [1]), c.call("increment", [1])];
+    ok(c.readyState !== WebSocket.OPEN, "the line is back already");
+    equal(await Promise.all(calls), [1, 2], "what the calls give");
+    equal(await c.call("increment", [1]), 3, "a call after that");
+  },
+
+  "client: a call that was sent when the line breaks is rejected": async (t) => {
+    const c = await t.readyClient({ minReconnectionDelay: 50, maxReconnectionDelay: 100 });
+    const sent = rejection(c.call("never"));
+    equal(await c.call("ping"), "pong", "a call beside it");
+    t.cutLines();
+    equal((await sent).message, "Connection closed", "why it is rejected");
+    await eventually(() => c.identified, "the client to be back");
+    equal(await c.call("ping"), "pong", "a call after that");
+  },
+
+  "client: a URL of the app's own leads to an agent that says its name": async (t) => {
+    const told = [];
+    const options = { basePath: "user", query: { user: t.name }, name: "unknown", onIdentity: (...who) => told.push(who) };
+    const c = await t.readyClient(options);
+    equal(new URL(c.url).pathname, "/user", "where it connects to");
+    equal([c.name, told], [t.name, [[t.name, t.agentPath]]], "who answers");
+    equal(await c.call("increment", [2]), 2, "increment");
+    equal(await (await t.readyClient()).call("increment", [1]), 3, "increment at its usual address");
+  },
+
+  "client: a refused connection says why and is not tried again": async (t) => {
+    const errors = [];
+    const options = { minReconnectionDelay: 10, maxReconnectionDelay: 20, onConnectionError: (error) => errors.push(error) };
+    const c = t.client({ ...options, query: { refuse: "401" } });
+    const call = rejection(c.call("ping"));
+    await eventually(() => c.connectionError, "the connection error");
+    equal([c.connectionError.code, c.connectionError.reason], [4401, "Sign in first."], "why");
+    equal((await call).message, "Connection closed", "what becomes of a call");
+    await pause(300); // time for many attempts
+    equal([errors.length, t.closedWith(4401)], [1, 1], "attempts");
   },
 
   "http: get-messages of an unused agent is an empty list": async (t) => {

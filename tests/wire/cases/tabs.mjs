@@ -1,5 +1,6 @@
 // Several tabs, and lines that break.
 
+import { setTimeout as pause } from "node:timers/promises";
 import { equal, eventually, ok } from "../lib/expect.mjs";
 import { roles, textOf, words } from "../lib/messages.mjs";
 
@@ -68,6 +69,22 @@ export const tabs = {
     equal(tab.cutLine(), 1, "lines cut");
     await tab.answered(words(30), 8000);
     equal(roles(tab.messages), "ua", "roles");
+  },
+
+  "hook: a URL of the app's own has the conversation of the agent that says its name": async (t) => {
+    const tab = await t.tab({}, { basePath: "user", query: { user: t.name }, name: "unknown" });
+    equal(tab.agent.name, t.name, "the name");
+    await tab.ask("N=3");
+    equal(roles(await t.stored()), "ua", "stored roles");
+    const again = await t.tab({}, { basePath: "user", query: { user: t.name }, name: "unknown" });
+    await again.answered(words(3));
+  },
+
+  "hook: a refused connection says why": async (t) => {
+    const error = await t.refusedTab({ query: { refuse: "403" }, minReconnectionDelay: 10, maxReconnectionDelay: 20 });
+    equal([error.code, error.reason], [4403, "Sign in first."], "why");
+    await pause(300); // time for many attempts
+    equal(t.closedWith(4403), 1, "attempts");
   },
 
   "hook: state and RPC through useAgent": async (t) => {

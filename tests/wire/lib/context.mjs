@@ -2,7 +2,7 @@
 
 import { AgentClient, agentFetch } from "agents/client";
 import { getAgentMessages } from "@cloudflare/think/react";
-import { sockets } from "./browser.mjs";
+import { frames, sockets } from "./browser.mjs";
 import { Tab } from "./tab.mjs";
 
 const RUN = Date.now().toString(36);
@@ -34,6 +34,13 @@ export class Context {
     const tab = await Tab.open(this.#server, this.name, chatOptions, agentOptions);
     this.#opened.push(tab);
     return tab;
+  }
+
+  /** Opens a tab that is not let in. Gives the error that it shows. */
+  async refusedTab(agentOptions) {
+    const [tab, error] = await Tab.refused(this.#server, this.name, agentOptions);
+    this.#opened.push(tab);
+    return error;
   }
 
   /** Two tabs on the case's conversation. */
@@ -70,6 +77,11 @@ export class Context {
     const mine = [...sockets].filter((socket) => new URL(socket.url).pathname.endsWith(`/${this.name}`));
     for (const socket of mine) socket.terminate();
     return mine.length;
+  }
+
+  /** How many lines were closed with this code since the case began. */
+  closedWith(code) {
+    return frames.filter((line) => line.endsWith(`closed ${code}`)).length;
   }
 
   async close() {

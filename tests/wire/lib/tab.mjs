@@ -35,6 +35,13 @@ export class Tab {
     return tab;
   }
 
+  /** A tab that is not let in, and the error that it shows. */
+  static async refused(server, name, agentOptions) {
+    const tab = new Tab();
+    tab.#render(server, name, {}, agentOptions);
+    return [tab, await eventually(() => tab.#hooks?.agent.connectionError, "the connection error")];
+  }
+
   #render(server, name, chatOptions, agentOptions) {
     const Page = () => {
       const agent = useAgent({ ...server.address, name, id: this.#id, ...agentOptions });

@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
     WebCitationSource,
 )
 
+from perdure.models.bridge.inputs import input_chunk
 from perdure.models.bridge.metadata import provider_metadata
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
@@ -234,22 +235,7 @@ def _input_delta(call: _Call, text: str) -> Chunk:
 
 
 def _input_of(call: _Call) -> Chunk:
-    """The final input of ``call``: an object, or an error with the text that is none."""
-    chunk: Chunk = {"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name}
-    text = "".join(call.text)
-    if call.data is not None:
-        chunk["input"] = call.data
-    elif not text.strip():
-        chunk["input"] = {}
-    else:
-        try:
-            chunk["input"] = codec.decode(text)
-        except (codec.DecodeError, RecursionError):
-            chunk["input"] = None
-        if not isinstance(chunk["input"], dict):
-            chunk["type"] = "tool-input-error"
-            chunk["input"] = text
-            chunk["errorText"] = f"The arguments for the tool '{call.name}' are not a JSON object."
+    chunk = input_chunk(call.id, call.name, "".join(call.text), call.data)
     if metadata := provider_metadata(call.part):
         chunk["providerMetadata"] = metadata
     return chunk

@@ -27,7 +27,7 @@ class EventDecoder:
     Lines end in LF, CRLF or CR. Comments, ``id`` and ``retry`` are dropped, events without data too.
     """
 
-    __slots__ = ("_data", "_name", "_partial", "_skip_line_feed", "_started")
+    __slots__ = ("_between", "_data", "_name", "_partial", "_skip_line_feed", "_started")
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
@@ -36,9 +36,13 @@ class EventDecoder:
         self._name = b""
         self._skip_line_feed = False
         self._started = False
+        self._between = False
+        """Whether nothing is left of what came so far."""
 
     def feed(self, piece: bytes) -> list[Event]:
         """The events that ``piece`` completes."""
+        if self._between and _is_one_event(piece):
+            return [Event(piece[6:-2])]
         if self._skip_line_feed and piece:
             self._skip_line_feed = False
             if piece.startswith(b"\n"):
@@ -48,12 +52,15 @@ class EventDecoder:
             piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         first, *lines = piece.split(b"\n")
         self._partial.append(first)
+        self._between = False
         if not lines:
             return []
         rest = lines.pop()
         lines.insert(0, b"".join(self._partial))
         self._partial = [rest]
-        return self._take(lines)
+        events = self._take(lines)
+        self._between = not (rest or self._data or self._name or self._skip_line_feed)
+        return events
 
     def finish(self) -> list[Event]:
         """The event that the end of the stream left open.
@@ -81,3 +88,9 @@ class EventDecoder:
             elif field == b"event":
                 self._name = value.removeprefix(b" ")
         return events
+
+
+def _is_one_event(piece: bytes) -> bool:
+    """Whether ``piece`` is one line of data and the end of its event: most servers send events one at a time."""
+    first = piece.find(b"\n")
+    return first == len(piece) - 2 and piece.endswith(b"\n") and piece.startswith(b"data: ") and b"\r" not in piece

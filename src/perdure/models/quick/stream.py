@@ -1,44 +1,59 @@
-"""Reads the answer of one streamed chat completion: bytes to events to chunks.
+"""Reads the body of a streamed answer: bytes to events to what they mean.
 
-Owns when an answer counts as complete. Needs the ``openai`` extra.
+Owns when an answer counts as broken off, and that others get their turn. Needs the ``openai`` extra.
 """
 
 from __future__ import annotations
 
-import json
 import ssl
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
 import httpx2
-import msgspec
-from openai import APIConnectionError, APIError, APITimeoutError, AsyncStream
-from openai.types.chat import ChatCompletionChunk
+from anyio.lowlevel import checkpoint
+from openai import APIConnectionError, APIError, APITimeoutError
 
 from perdure.models.quick.sse import Event, EventDecoder
-from perdure.models.quick.wire import CallTracker, decode_chunk
 
-__all__ = ["QuickStream"]
+__all__ = ["EventReader"]
+
+T = TypeVar("T")
+
+_BREATH: Final = 32
+"""After so many events others get their turn: what a server sends in one go would be read in one go."""
 
 _DRAIN_SECONDS: Final = 0.1
 """How long the end of a body may take after ``[DONE]``; later the connection is closed instead of kept."""
 
 
-class QuickStream(AsyncStream[ChatCompletionChunk]):
-    """The chunks of one answer.
+class EventReader(Generic[T]):
+    """How an ``AsyncStream`` reads: what the events of one answer mean. Mixed in before it, as the SDK wants to see its
+    own class among the bases.
 
-    An answer is complete when ``[DONE]`` came, or a finish reason. A body that ends before both raises
-    ``APIConnectionError``: what was read is not the whole answer, and half a tool call must not run.
+    Raises ``APIConnectionError`` for a body that ends before ``[DONE]`` came, or what completes the answer: what was
+    read is not the whole answer, and half a tool call must not run.
     """
 
-    def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
-        return self._iterator
+    response: httpx2.Response
+    _iterator: AsyncIterator[T]
 
-    async def __stream__(self) -> AsyncIterator[ChatCompletionChunk]:
-        calls = CallTracker()
-        finished = False
+    @abstractmethod
+    def _read(self, event: Event) -> T:
+        """What an event means. ``APIError`` for one that is an error, ``ValueError`` for one that is not JSON."""
+
+    @abstractmethod
+    def _completes(self, value: T) -> bool:
+        """Whether the answer may end after ``value``."""
+
+    def __aiter__(self) -> AsyncGenerator[T]:
+        return cast("AsyncGenerator[T]", self._iterator)
+
+    async def __stream__(self) -> AsyncGenerator[T]:
+        complete = False
+        count = 0
         try:
             async with aclosing(self._batches()) as batches:
                 async for batch in batches:
@@ -46,15 +61,14 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
                         if event.data.startswith(b"[DONE]"):
                             await _drain(batches)
                             return
-                        if not event.data:
-                            continue
-                        chunk = self._read(event)
-                        for choice in chunk.choices or ():
-                            finished = finished or bool(choice.finish_reason)
-                            if choice.delta is not None and choice.delta.tool_calls:
-                                choice.delta.tool_calls = calls.settle(choice.delta.tool_calls)
-                        yield chunk
-            if not finished:
+                        if event.data:
+                            value = self._read(event)
+                            complete = complete or self._completes(value)
+                            yield value
+                            count += 1
+                            if not count % _BREATH:
+                                await checkpoint()
+            if not complete:
                 raise APIConnectionError(
                     message="The answer broke off: the server closed the stream before it was finished.",
                     request=self.response.request,
@@ -63,7 +77,7 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
             await self.response.aclose()
 
     async def _batches(self) -> AsyncGenerator[list[Event]]:
-        """The events of each read, one list a read: one step of this generator for many chunks."""
+        """The events of each read, one list a read: one step of this generator for many events."""
         decoder = EventDecoder()
         try:
             async for piece in self.response.aiter_bytes():
@@ -74,20 +88,6 @@ class QuickStream(AsyncStream[ChatCompletionChunk]):
             message = f"The answer broke off: {str(error) or type(error).__name__}"
             raise APIConnectionError(message=message, request=self.response.request) from error
         yield decoder.finish()
-
-    def _read(self, event: Event) -> Any:
-        if event.name == b"error":
-            raise self._error(_json_or_text(event.data))
-        try:
-            return decode_chunk(event.data)
-        except msgspec.DecodeError:
-            value: Any = json.loads(event.data)
-        if not isinstance(value, dict):
-            raise self._error(value)
-        fields = cast("dict[str, Any]", value)
-        if fields.get("error"):
-            raise self._error(fields)
-        return ChatCompletionChunk.construct(None, **fields)
 
     def _error(self, value: Any) -> APIError:
         """The error that the server put into the stream, as the SDK raises it."""
@@ -110,10 +110,3 @@ async def _drain(batches: AsyncIterator[list[Event]]) -> None:
                 pass
         except APIConnectionError:
             return  # the answer is complete; a connection that breaks now is only not used again
-
-
-def _json_or_text(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError:
-        return data.decode(errors="replace")

@@ -9,6 +9,7 @@ from typing import Any
 from perdure.storage import contract
 from perdure.storage import families as family_contract
 from perdure.storage import interactions as interaction_contract
+from perdure.storage import queue as queue_contract
 from perdure.storage import timers as timer_contract
 from perdure.storage.sqlite import (
     agents,
@@ -18,6 +19,7 @@ from perdure.storage.sqlite import (
     families,
     interactions,
     messages,
+    queue,
     timers,
     turns,
     values,
@@ -58,6 +60,8 @@ APPLIES: dict[type[contract.Operation], Apply] = {
     interaction_contract.PutInteraction: interactions.put_interaction,
     timer_contract.PutTimer: timers.put_timer,
     timer_contract.DeleteTimer: timers.delete_timer,
+    queue_contract.PutQueued: queue.put_queued,
+    queue_contract.DeleteQueued: queue.delete_queued,
 }
 
 ANSWERS: dict[type[contract.Query[Any]], Answer] = {
@@ -75,6 +79,7 @@ ANSWERS: dict[type[contract.Query[Any]], Answer] = {
     interaction_contract.LoadInteractions: interactions.load_interactions,
     timer_contract.LoadTimers: timers.load_timers,
     timer_contract.AgentsWithTimers: timers.agents_with_timers,
+    queue_contract.LoadQueue: queue.load_queue,
 }
 
 UNBOUNDED: frozenset[type[contract.Query[Any]]] = frozenset(

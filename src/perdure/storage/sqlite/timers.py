@@ -22,6 +22,7 @@ select key, min(due) from (
     select agent, due_ms as due from timer where due_ms < ?
     union all select agent, ? from timer where begun > 0
     union all select agent, ? from timer where interval_ms is not null and due_ms - interval_ms > ?
+    union all select agent, ? from queued
 ) join agent on agent.id = agent group by agent order by 2
 """
 
@@ -46,4 +47,4 @@ def load_timers(cursor: Cursor, query: LoadTimers) -> list[TimerRow]:
 def agents_with_timers(cursor: Cursor, query: AgentsWithTimers) -> list[AgentDue]:
     """Who has to be woken, the most urgent first."""
     now = query.now_ms
-    return [AgentDue(*row) for row in cursor.execute(_DUE, (query.until_ms, now, now, now))]
+    return [AgentDue(*row) for row in cursor.execute(_DUE, (query.until_ms, now, now, now, now))]
