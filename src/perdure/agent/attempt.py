@@ -69,7 +69,7 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
         if extended is not None:
             await transcript.reach([extended], extended)
         last = transcript.known.get(extended or "")
-        if last is None or last.message is None or last.role != "assistant":
+        if last is None or last.message is None or last.role != "assistant" or not transcript.is_on_path(last.id):
             return Ending("skipped")
         turn.parent, turn.builder = last.parent, MessageBuilder.going_on(last.message.message)
         return None
