@@ -52,43 +52,47 @@ async def asked(tab: Tab, call: str = "c1") -> None:
 # ── stopped ─────────────────────────────────────────────────────────
 
 
-async def test_a_question_of_a_turn_that_is_stopped_may_still_be_answered(serve: Serve) -> None:
+async def test_stopping_a_turn_takes_its_questions_back(serve: Serve) -> None:
     gate, ran = Gate(), list[Any]()
-    model = ScriptedModel([[remove(), call("slow", id="c2")], say("Both.")])
-    server = await serve(agent(model, remover(ran), slowly(gate)))
+    model = ScriptedModel([[remove(), call("slow", id="c2")], say("Next.")])
+    server = await serve(doing(model, remover(ran), slowly(gate)))
     tab = await server.tab()
     await tab.ask("r1", "Go")
     await gate.reached()
     await asked(tab)
     await tab.cancel("r1")
     assert (await tab.done("r1"))["outcome"] == "aborted"
-    assert (await stored_part(server, "c1"))["state"] == "approval-requested"
-    assert (await stored_part(server, "c2"))["state"] == "output-error"
-    await nothing_comes(tab)
+    before = await server.stored()
+    assert [part_of(before, each)["state"] for each in ("c1", "c2")] == ["output-error", "output-error"]
     await tab.send(approval("c1"))
-    await continued(tab)
-    assert ran == ["x"]
+    await nothing_comes(tab)
+    assert await do(tab, lambda agent: agent.approve("c1")) is False
+    assert (ran, await server.stored()) == ([], before)
+    await tab.ask("r2", *before, user_message("Next"))
+    await tab.done("r2")
     check_prompts(model.requests)
     model.assert_done()
 
 
 @pytest.mark.parametrize("approved", [True, False])
-async def test_a_turn_that_is_stopped_after_all_was_answered_goes_on_all_the_same(serve: Serve, approved: bool) -> None:
-    """Whoever answered asked for it after the turn had begun."""
+async def test_a_turn_that_is_stopped_after_all_was_answered_does_not_go_on(serve: Serve, approved: bool) -> None:
     gate, ran = Gate(), list[Any]()
-    model = ScriptedModel([[remove(), call("slow", id="c2")], say("Fine.")])
+    model = ScriptedModel([[remove(), call("slow", id="c2")], say("Next.")])
     server = await serve(agent(model, remover(ran), slowly(gate)))
     tab = await server.tab()
     await tab.ask("r1", "Go")
     await gate.reached()
     await asked(tab)
     await tab.send(approval("c1", approved))
-    await tab.settle()
     await tab.cancel("r1")
     assert (await tab.done("r1"))["outcome"] == "aborted"
-    await continued(tab)
-    assert ran == (["x"] if approved else [])
+    await nothing_comes(tab)
+    assert ran == []
+    assert (await stored_part(server))["state"] == ("output-error" if approved else "output-denied")
+    await tab.ask("r2", *(await server.stored()), user_message("Next"))
+    await tab.done("r2")
     check_prompts(model.requests)
+    model.assert_done()
 
 
 async def test_stopping_the_continuation_stops_the_approved_call_and_it_never_runs_again(serve: Serve) -> None:

@@ -1,5 +1,6 @@
 """What an approved call runs with: the arguments that a person was shown, or gave instead. Nothing else runs."""
 
+import asyncio
 from datetime import date
 from typing import Any
 
@@ -182,6 +183,32 @@ async def test_edited_input_that_does_not_fit_is_refused_while_the_turn_still_st
     gate.open()
     await tab.done("r1")
     assert (await stored_part(server))["state"] == "approval-requested"
+
+
+async def test_who_edits_decides_before_those_who_come_while_the_tools_are_found_out(serve: Serve) -> None:
+    gate, ran = Gate(), list[Any]()
+    slow: list[bool] = []
+
+    async def get_tools(self: Any) -> Any:
+        if slow:
+            await gate.passed()
+        return [remover(ran)]
+
+    model = ScriptedModel([remove(), say("Gone.")])
+    server, tab = await asked(serve, agent(model, get_tools=get_tools))
+    other = await server.tab()
+    await other.opened()
+    slow.append(True)
+    await tab.send(approval("c1", input={"path": "y"}))
+    await gate.reached()
+    await other.send(approval("c1", approved=False))
+    probing = asyncio.ensure_future(tab.probe("right-behind"))
+    gate.open()
+    assert (await probing)["type"] == "cf_agent_stream_pending"
+    await continued(tab)
+    assert ran == ["y"]
+    assert (await stored_part(server))["state"] == "output-available"
+    model.assert_done()
 
 
 async def test_edited_input_of_a_call_that_is_decided_already_is_not_looked_at(serve: Serve) -> None:

@@ -213,9 +213,10 @@ async def test_a_turn_that_was_running_keeps_what_it_said_and_is_shown_as_interr
     assert [part.get("state") for part in answer["parts"]] == [None, "output-error", "done"]
     assert answer["parts"][1]["errorText"] == INTERRUPTED
     assert agent.ask(PROBE) == [{"type": "cf_agent_stream_resuming", "id": "R1", "probeId": "P"}]
-    *replay, end = agent.ask(ack("R1"))
+    *replay, end, shown = agent.ask(ack("R1"))
     assert [frame["seq"] for frame in replay] == list(range(7))
     assert (end["body"], end["error"]) == (INTERRUPTED_TURN, True)
+    assert shown == {"type": "cf_agent_message_updated", "message": answer}, "no chunk says how the call ended"
 
     record = await past.store.read(LoadAgent("a"))
     assert record.open_turns == []

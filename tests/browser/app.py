@@ -1,4 +1,4 @@
-"""The demo agent with what its browser tests need beside it: a slow gated tool, and questions that expire."""
+"""The demo agent with what its browser tests need beside it: slow tools, a gated one too, and questions that expire."""
 
 import asyncio
 
@@ -11,20 +11,26 @@ weigh = client_tool("weigh", "Weigh something; only a person can.", {"type": "ob
 
 
 class Baker(Assistant):
-    """``bake`` is done once somebody posts to ``…/ready``."""
+    """``bake`` and ``simmer`` are done once somebody posts to ``…/ready``."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.ready = asyncio.Event()
 
     def get_tools(self):
-        return [*super().get_tools(), self.bake, weigh]
+        return [*super().get_tools(), self.bake, self.simmer, weigh]
 
     @tool(needs_approval=True)
     async def bake(self, cakes: int):
         """Bake cakes."""
         await self.ready.wait()
         return [f"cake {number + 1}" for number in range(cakes)]
+
+    @tool
+    async def simmer(self):
+        """Simmer soup."""
+        await self.ready.wait()
+        return "soup"
 
     async def on_request(self, request):
         self.ready.set()

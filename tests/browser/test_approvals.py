@@ -150,7 +150,7 @@ def test_arguments_that_are_no_json_or_do_not_fit_are_refused_and_can_be_put_rig
     expect(card.part("problem")).to_contain_text("must be a JSON object")
     card.edit('{"title": 7}')
     card.approve()
-    expect(card.part("problem")).to_contain_text("do not fit the tool")
+    expect(card.part("problem")).to_contain_text("title")
     assert call_of(server, "assistant", "refused")["state"] == "approval-requested"
     card.edit('{"title": "shopping"}')
     card.approve()
@@ -258,6 +258,70 @@ def test_stop_ends_an_approved_tool_that_runs(open_tab: OpenTab, server: ServerP
     for each in (tab, other):
         expect(each.answer).to_have_text("(1) The kettle sings while")
         each.expect_idle()
+
+
+@pytest.mark.parametrize("stopping", ["asking", "watching"])
+def test_stop_ends_a_tool_that_runs_in_every_tab(open_tab: OpenTab, server: ServerProcess, stopping: str) -> None:
+    asking, watching = open_tab("stop-tool", "baker"), open_tab("stop-tool", "baker")
+    asking.say("call simmer {}")
+    for each in (asking, watching):
+        each.tool("simmer").expect_status("Running")
+    (asking if stopping == "asking" else watching).stop()
+    for each in (asking, watching):
+        each.tool("simmer").expect_status("Interrupted")
+        each.tool("simmer").expect_no_form()
+        each.expect_idle()
+    assert asking.texts() == watching.texts()
+
+
+def test_a_tool_that_a_crash_cut_off_is_interrupted_in_every_tab(open_tab: OpenTab, server: ServerProcess) -> None:
+    tab, other = open_tab("crash", "baker"), open_tab("crash", "baker")
+    tab.say("call simmer {}")
+    other.tool("simmer").expect_status("Running")
+    server.kill()
+    for each in (tab, other):
+        each.expect_connection("reconnecting")
+    server.start()
+    late = open_tab("crash", "baker")
+    for each in (tab, other, late):
+        each.expect_connection("connected")
+        each.tool("simmer").expect_status("Interrupted")
+        each.tool("simmer").expect_no_form()
+        expect(each.error).to_contain_text("interrupted")
+    late.reload()
+    late.tool("simmer").expect_status("Interrupted")
+    assert call_of(server, "baker", "crash")["state"] == "output-error"
+
+
+@pytest.mark.parametrize("deciding", ["asking", "watching"])
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_decision_while_other_tools_of_the_step_still_run(
+    open_tab: OpenTab, server: ServerProcess, deciding: str, approved: bool
+) -> None:
+    asking, watching = open_tab("early", "baker"), open_tab("early", "baker")
+    asking.say('call simmer {}\ncall delete_note {"title": "important dates"}')
+    for each in (asking, watching):
+        each.tool("simmer").expect_status("Running")
+        each.tool("delete_note").expect_status("Needs approval")
+    card = (asking if deciding == "asking" else watching).tool("delete_note")
+    if approved:
+        card.approve()
+    else:
+        card.deny("Too early")
+    for each in (asking, watching):
+        expect(each.tool("delete_note").part("tool-status")).not_to_have_text("Needs approval")
+    httpx2.post(f"{server.url}/agents/baker/early/ready").raise_for_status()
+    for each in (asking, watching):
+        each.tool("simmer").expect_output("soup")
+        if approved:
+            each.tool("delete_note").expect_output('"deleted": "important dates"')
+        else:
+            each.tool("delete_note").expect_status("Denied")
+            expect(each.tool("delete_note").part("tool-reason")).to_contain_text("Too early")
+        expect(each.answer.get_by_test_id("text")).to_contain_text("simmer: soup")
+        each.expect_idle()
+        expect(each.messages).to_have_count(2)
+    assert asking.texts() == watching.texts()
 
 
 @pytest.mark.parametrize("reason", ["", "Not now"])

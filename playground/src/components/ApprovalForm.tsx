@@ -8,10 +8,10 @@ import { Value } from "./Value";
 
 type Props = { part: ToolPart; onAnswered: () => void };
 
-const PROBLEMS = {
-  refused: "The server did not take these arguments: they do not fit the tool.",
-  lost: "The connection was lost before the server answered.",
-};
+const LOST = "The connection was lost before the server answered.";
+
+/** What a person must see, even if it is added below the edge of the window. */
+const intoView = (element: HTMLElement | null) => element?.scrollIntoView({ block: "nearest" });
 
 /** Asks whether a call may run: its arguments, which can be changed, and a yes or a no with or without a reason. */
 export function ApprovalForm({ part, onAnswered }: Props) {
@@ -31,7 +31,7 @@ export function ApprovalForm({ part, onAnswered }: Props) {
     const outcome = await decide(part, { approved, input, reason: (!approved && reason.trim()) || undefined });
     if (outcome === "taken") return;
     setSent(false);
-    setProblem(PROBLEMS[outcome]);
+    setProblem(outcome === "lost" ? LOST : outcome.refused);
   };
   const approve = () => {
     if (draft === null) return void say(true);
@@ -98,7 +98,7 @@ export function ApprovalForm({ part, onAnswered }: Props) {
       </div>
       {sent && <output className="note">Sending…</output>}
       {problem && (
-        <p id={problemId} className="note bad" role="alert" data-testid="problem">
+        <p ref={intoView} id={problemId} className="note bad" role="alert" data-testid="problem">
           {problem}
         </p>
       )}

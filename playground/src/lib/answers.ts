@@ -5,8 +5,8 @@ import { lastCalls, type ToolPart } from "./calls";
 /** What a person says to a call that asks whether it may run. */
 export type Decision = { approved: boolean; reason?: string; input?: Record<string, unknown> };
 
-/** What became of a decision. A refused or lost one leaves the call as it was. */
-export type Outcome = "taken" | "refused" | "lost";
+/** What became of a decision. One that is lost or refused (this is why) leaves the call as it was. */
+export type Outcome = "taken" | "lost" | { refused: string };
 
 /** How the cards of a conversation answer tool calls. */
 export type Answers = {
@@ -33,7 +33,7 @@ export function sendFailure(socket: Socket, call: string, tool: string, errorTex
   socket.send(JSON.stringify({ type: "cf_agent_tool_result", ...frame }));
 }
 
-/** Waits for what the server makes of a decision that was just sent. It shows the message again, whatever it decides. */
+/** Waits for what the server makes of a decision that was just sent: it shows the message again in any case. */
 export function outcomeOf(socket: Socket, call: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const end = (outcome: Outcome) => {
@@ -47,7 +47,11 @@ export function outcomeOf(socket: Socket, call: string): Promise<Outcome> {
       const frame = JSON.parse(event.data) as { type: string; message: UIMessage };
       if (frame.type !== "cf_agent_message_updated") return;
       const part = lastCalls([frame.message]).find((each) => each.toolCallId === call);
-      if (part) end(part.state === "approval-requested" ? "refused" : "taken");
+      if (!part) return;
+      // Only who sent other arguments that cannot be used is told so, in a field that is stored nowhere.
+      const why = (part.approval as { error?: string } | undefined)?.error;
+      if (part.state !== "approval-requested") end("taken");
+      else if (why !== undefined) end({ refused: why });
     };
     socket.addEventListener("message", onMessage);
     socket.addEventListener("close", onClose);

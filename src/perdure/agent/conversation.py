@@ -182,7 +182,9 @@ class Conversation:
             case "live" if log := self._turns.log:
                 return [*log.replay(), log.frames.replay_complete()]
             case "failed" if failure := self._turns.failure:
-                return [*failure.log.replay(), failure.log.frames.terminal_error(failure.text, failure.origin_ids)]
+                error = failure.log.frames.terminal_error(failure.text, failure.origin_ids)
+                # How its calls ended was said outside the stream.
+                return [*failure.log.replay(), error, *self._room.updated(failure.message)]
             case "over":
                 return [frames.ChunkFrames(stream).replay_done()]
             case _:

@@ -70,9 +70,8 @@ class GivenUp:
     def tell(self) -> None:
         """Show them to everybody. After they were handed over to be stored."""
         for message in self.messages:
-            node = self.room.transcript.known.get(message)
-            if node is not None and node.text is not None:
-                self.room.services.send(self.room.handshake.everyone, frames.message_updated(node.text))
+            for frame in self.room.updated(message):
+                self.room.services.send(self.room.handshake.everyone, frame)
 
 
 def changed_message(room: Room, interaction: Interaction, change: Callable[[Part], Part]) -> UIMessage | None:

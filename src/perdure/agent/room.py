@@ -12,6 +12,7 @@ from perdure.chat.handshake import Handshake
 from perdure.chat.interactions import Interaction, Interactions
 from perdure.protocol import codec
 from perdure.protocol import server_frames as frames
+from perdure.protocol.messages import is_tool_part
 from perdure.session.transcript import Transcript
 from perdure.storage.contract import Operation
 from perdure.storage.interactions import InteractionRow, PutInteraction
@@ -55,6 +56,14 @@ class Room:
         everyone = self.handshake.everyone
         if everyone:
             self.services.send(everyone, frames.transcript(self.transcript.texts()))
+
+    def updated(self, message: str) -> list[str]:
+        """The frame that shows a message whose tool calls have changed; none when it has no calls, or is not in
+        memory."""
+        node = self.transcript.known.get(message)
+        if node is None or node.message is None or not any(map(is_tool_part, node.message.message["parts"])):
+            return []
+        return [frames.message_updated(node.message.text)]
 
 
 def kept(interaction: Interaction) -> Operation:

@@ -28,6 +28,7 @@ def settle_calls(room: Room, turn: Turn, ending: Ending) -> GivenUp:
     if ending.outcome == "completed":
         left |= turn.builder.open_calls_of(turn.unanswered)
     if repaired := settle_open_calls(turn.builder.parts, left=left):
+        turn.builder.amended = True
         emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
     return given_up
 

@@ -325,7 +325,7 @@ class Turns:
             given_up = settle_calls(self._room, turn, ending)
             operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
             if ending.error is not None:
-                self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
+                self.failure = Failure(answer.stream, turn.builder.id, ending.error, turn.origin_ids)
             following = self._following()
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
@@ -336,6 +336,9 @@ class Turns:
             if turn.builder.changed:
                 self._room.show()
         self._end(turn, ending)
+        # Whoever builds the message out of the stream keeps to that until its end, whatever else he is shown.
+        for frame in self._room.updated(turn.builder.id) if turn.builder.amended else []:
+            self._services.send(self._handshake.everyone, frame)
 
     def _following(self) -> Turn | None:
         """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an

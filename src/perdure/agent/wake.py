@@ -101,7 +101,7 @@ async def wake(
     if record.open_turns:
         left = await _close_left_open(key, record, transcript, store, services, interactions)
     else:
-        left.failure = await _last_failure(key, record.last_turn, store)
+        left.failure = await _last_failure(key, record.last_turn, transcript, store)
     finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
     conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions, upload)
     if left.again is not None:
@@ -151,27 +151,26 @@ async def _close_left_open(
             left.operations.append(DropChunks(left.failure.log.turn))
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
-        left.failure = _close(turn, request, log, left, interactions, services.now_ms())
+        failure = Failure(log, _written(turn, request, transcript), INTERRUPTED_TURN, request.origin)
+        left.failure = failure if _close(turn, request, left, interactions, services.now_ms()) else None
     return left
 
 
-def _close(
-    turn: TurnRow, request: _Request, log: ChunkLog, left: _Left, interactions: Interactions, now_ms: int
-) -> Failure | None:
-    """Close one turn. Gives the failure that it is, if it is one."""
+def _close(turn: TurnRow, request: _Request, left: _Left, interactions: Interactions, now_ms: int) -> bool:
+    """Close one turn. Whether it is a failure."""
     left.again = None
     if interactions.of(turn.id):
         # It had come to its end: somebody is asked, or has answered already.
         if interactions.is_ready(turn.id):
             left.again = (turn.id, turn.message_id, 0)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
-        return None
+        return False
     if request.group is not None and request.attempts + 1 < ATTEMPTS:
         left.again = (request.group, turn.message_id, request.attempts + 1)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "interrupted", None, now_ms)]
-        return None
+        return False
     left.operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, now_ms))
-    return Failure(log, INTERRUPTED_TURN, request.origin)
+    return True
 
 
 async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcript: Transcript) -> None:
@@ -188,6 +187,11 @@ async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcr
 def _extended(turn: TurnRow, request: _Request, transcript: Transcript) -> str | None:
     """The message that a continuation goes on with."""
     return transcript.tip(None) if request.group is None else turn.message_id
+
+
+def _written(turn: TurnRow, request: _Request, transcript: Transcript) -> str:
+    """Id of the message that holds what a turn said."""
+    return (_extended(turn, request, transcript) or "") if request.continuation else turn.message_id
 
 
 def _keep_answer(
@@ -222,12 +226,12 @@ def _keep_answer(
     return [*operations, *transcript.answer(message, parent, now_ms)]
 
 
-async def _last_failure(key: str, turn: TurnRow | None, store: Store) -> Failure | None:
+async def _last_failure(key: str, turn: TurnRow | None, transcript: Transcript, store: Store) -> Failure | None:
     if turn is None or turn.error is None:
         return None
     request = _request_of(turn)
     log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
-    return Failure(log, turn.error, request.origin)
+    return Failure(log, _written(turn, request, transcript), turn.error, request.origin)
 
 
 def _request_of(turn: TurnRow) -> _Request:

@@ -53,6 +53,9 @@ class MessageBuilder:
         self._step = 0
         self.changed = False
         """Whether a chunk has added anything that is worth storing."""
+        self.amended = False
+        """Whether a call was settled or decided otherwise than by a chunk: who builds the message out of its stream
+        does not know of it."""
 
     @classmethod
     def going_on(cls, message: UIMessage) -> MessageBuilder:
@@ -136,7 +139,7 @@ class MessageBuilder:
             changed = change(part)
             part.clear()
             part.update(changed)
-            self.changed = True
+            self.changed = self.amended = True
 
     def close(self) -> None:
         """The stream is over: text and reasoning that were still open are done."""

@@ -288,6 +288,22 @@ export const tools = {
     return tab.text;
   },
 
+  "approval: with other input, in a frame of the page's own": async (t) => {
+    const tab = await t.tab();
+    const { toolCallId } = await askForDanger(tab, "moon");
+    const frame = { type: "cf_agent_tool_approval", toolCallId, approved: true, autoContinue: true };
+    tab.agent.send(JSON.stringify({ ...frame, input: { target: 5 } }));
+    const refused = await eventually(() => {
+      const part = toolParts(tab.messages, "danger").at(-1);
+      return part?.approval?.error && part;
+    }, () => `the refusal: ${tab.summary}`);
+    equal(refused.state, "approval-requested", "state");
+    tab.agent.send(JSON.stringify({ ...frame, input: { target: "mars" } }));
+    await tab.answered('RESULT danger {"destroyed":"mars"}');
+    equal(toolParts(tab.messages, "danger")[0].input, { target: "mars" }, "input");
+    equal(toolParts(await t.stored(), "danger")[0].output, { destroyed: "mars" }, "stored output");
+  },
+
   "approval: survives a reload": async (t) => {
     const tab = await t.tab();
     await askForDanger(tab, "moon");

@@ -6,8 +6,7 @@ Needs the ``openai`` extra.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic_ai.messages import (
@@ -22,8 +21,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 
+from perdure.models.quick.body import Unwritable
 from perdure.models.quick.recording import recorded
-from perdure.models.quick.sections import Group, Section, section
+from perdure.models.quick.sections import Section, section
 
 __all__ = ["Mapped", "mapped"]
 
@@ -43,7 +43,7 @@ class Mapped(NamedTuple):
     """What the system says, as messages."""
     fills: bool
     """Whether a call that no reasoning precedes is given an empty field for it."""
-    groups: list[Group]
+    sections: list[tuple[Section, ...]]
     """What each list of messages came to."""
 
 
@@ -53,11 +53,12 @@ async def mapped(
     settings: Mapping[str, Any],
     parameters: ModelRequestParameters,
 ) -> Mapped:
-    """Map ``conversation``: lists of messages, of which each becomes a group.
+    """Map lists of messages.
 
-    The messages are mapped as if they had no neighbours, as a user speaks between any two.
+    Each message is mapped as if it had no neighbours, as a user speaks between any two.
 
     Raises:
+        Unwritable: what came of it cannot be told apart.
         Exception: see :func:`~perdure.models.quick.recording.recorded`.
     """
     marked: list[ModelMessage] = [_BETWEEN, *_PROBE, _BETWEEN]
@@ -65,25 +66,25 @@ async def mapped(
         for message in messages:
             marked += message, _BETWEEN
     params, max_retries = await recorded(model, marked, settings, parameters)
-    pieces = _between_marks(params.pop("messages"))
-    instructions, probe = next(pieces), next(pieces)
+    instructions, probe, *came_to = _between_marks(params.pop("messages"), len(marked) // 2)
     field = model.profile.get("openai_chat_thinking_field") or ""
     role = model.profile.get("openai_system_prompt_role") or "system"
-    groups: list[Group] = []
-    for messages in conversation:
-        own = list(islice(pieces, len(messages)))
-        groups.append(Group.of([_section(*pair, field, role) for pair in zip(messages, own, strict=True)]))
-    return Mapped(params, max_retries, instructions, field in probe[0], groups)
+    made = iter(came_to)
+    sections = [tuple(_section(message, next(made), field, role) for message in messages) for messages in conversation]
+    return Mapped(params, max_retries, instructions, field in probe[0], sections)
 
 
-def _between_marks(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    piece: list[dict[str, Any]] = []
+def _between_marks(messages: Sequence[dict[str, Any]], count: int) -> list[list[dict[str, Any]]]:
+    """What stands before, between and after the marks, of which there are ``count``."""
+    pieces: list[list[dict[str, Any]]] = [[]]
     for message in messages:
         if message.get("content") == _MARK:
-            yield piece
-            piece = []
+            pieces.append([])
         else:
-            piece.append(message)
+            pieces[-1].append(message)
+    if len(pieces) != count + 1 or pieces.pop():
+        raise Unwritable("pydantic-ai put messages together that follow each other.")
+    return pieces
 
 
 def _section(message: ModelMessage, came_to: list[dict[str, Any]], field: str, system_role: str) -> Section:

@@ -18,7 +18,7 @@ from perdure.models.contract import HistoryMessage, ModelRequest
 from perdure.models.quick.body import encode, split
 from perdure.models.quick.mapping import Mapped, mapped
 from perdure.models.quick.recording import Recorder, recorded
-from perdure.models.quick.sections import Backfill, Group, filled, leading
+from perdure.models.quick.sections import Backfill, Section, filled, leading
 from perdure.protocol.messages import UIMessage
 
 __all__ = ["Posted", "RequestWriter"]
@@ -28,10 +28,10 @@ Posted = tuple[bytes, RequestOptions]
 
 _PLAIN_SETTINGS = frozenset({
     "extra_body", "extra_headers", "frequency_penalty", "logit_bias", "max_retries", "max_tokens",
-    "openai_continuous_usage_stats", "openai_logprobs",
-    "openai_prediction", "openai_prompt_cache_key", "openai_reasoning_effort", "openai_service_tier", "openai_store",
-    "openai_text_verbosity", "openai_top_logprobs", "openai_user", "parallel_tool_calls", "presence_penalty", "seed",
-    "service_tier", "stop_sequences", "temperature", "thinking", "timeout", "tool_choice", "top_k", "top_p",
+    "openai_continuous_usage_stats", "openai_logprobs", "openai_prediction", "openai_prompt_cache_key",
+    "openai_reasoning_effort", "openai_service_tier", "openai_store", "openai_text_verbosity", "openai_top_logprobs",
+    "openai_user", "parallel_tool_calls", "presence_penalty", "seed", "service_tier", "stop_sequences", "temperature",
+    "thinking", "timeout", "tool_choice", "top_k", "top_p",
 })  # fmt: skip
 """Settings that have no effect on how messages are mapped. With any other, the whole conversation is mapped."""
 
@@ -44,10 +44,10 @@ _GO_ON = encode({"role": "user", "content": GO_ON})
 class _Kept:
     """Where what a message came to is kept: beside the message."""
 
-    __slots__ = ("group",)
+    __slots__ = ("sections",)
 
     def __init__(self, _: UIMessage) -> None:
-        self.group: Group | None = None
+        self.sections: tuple[Section, ...] | None = None
 
 
 class RequestWriter:
@@ -74,14 +74,14 @@ class RequestWriter:
         """
         if not self._is_plain(request.settings):
             return await self._whole(request)
-        call, groups = await self._mapped(request)
-        if not groups:
+        call, sections = await self._mapped(request)
+        if not sections:
             raise ModelRejected(NOTHING_TO_ANSWER)
-        first = leading(groups)
+        first = leading(sections)
         if first and self._merges_system:
             return await self._whole(request)
-        goes_on = groups[-1].sections[-1].response
-        pieces = filled(groups, self._backfill(call), user_follows=goes_on)
+        goes_on = sections[-1].response
+        pieces = filled(sections, self._backfill(call), user_follows=goes_on)
         pieces[first:first] = [encode(message) for message in call.instructions]
         if goes_on:
             pieces.append(_GO_ON)
@@ -94,24 +94,24 @@ class RequestWriter:
         replaced = "messages" in (settings.get("extra_body") or ())
         return _PLAIN_SETTINGS.issuperset(settings) and not replaced and not self._told_by_user
 
-    async def _mapped(self, request: ModelRequest) -> tuple[Mapped, Sequence[Group]]:
-        """The call, and what each message with something to show came to."""
+    async def _mapped(self, request: ModelRequest) -> tuple[Mapped, Sequence[Section]]:
+        """The call, and what the messages came to."""
         kept = [item.derive(self, _Kept) for item in request.history]
-        new = [(item, place) for item, place in zip(request.history, kept, strict=True) if place.group is None]
+        new = [(item, place) for item, place in zip(request.history, kept, strict=True) if place.sections is None]
         while len(new) > _BATCH:
             # A conversation that was just read from storage: others get their turn in between.
             await self._map(new[:_BATCH], request)
             new = new[_BATCH:]
             await checkpoint()
         call = await self._map(new, request)
-        return call, [place.group for place in kept if place.group is not None and place.group.sections]
+        return call, [section for place in kept for section in place.sections or ()]
 
     async def _map(self, new: Sequence[tuple[HistoryMessage, _Kept]], request: ModelRequest) -> Mapped:
         """Map messages, and keep what they came to."""
         conversation = [self._convert(item.message) for item, _ in new]
         call = await mapped(self._model, conversation, request.settings, parameters_of(request))
-        for (_, place), group in zip(new, call.groups, strict=True):
-            place.group = group
+        for (_, place), sections in zip(new, call.sections, strict=True):
+            place.sections = sections
         return call
 
     def _backfill(self, call: Mapped) -> Backfill:

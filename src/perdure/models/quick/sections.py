@@ -13,7 +13,9 @@ import msgspec
 
 from perdure.models.quick.body import encode
 
-__all__ = ["Backfill", "Group", "Section", "filled", "leading", "section"]
+__all__ = ["Backfill", "Section", "filled", "leading", "section"]
+
+_FIELDS = ("reasoning", "reasoning_content")
 
 
 class Section(msgspec.Struct, frozen=True, gc=False):
@@ -24,7 +26,7 @@ class Section(msgspec.Struct, frozen=True, gc=False):
     response: bool
     """Whether it is the model's."""
     reasoned: bool
-    """Whether there is reasoning in it, sent or not."""
+    """Whether the model reasons in it, sent or not."""
     user: bool
     """Whether one of the messages is a user's."""
     system: bool
@@ -33,28 +35,8 @@ class Section(msgspec.Struct, frozen=True, gc=False):
     """The reasoning fields that it carries."""
     calls: bool
     """Whether it ends with a message that calls tools."""
-
-
-class Group(msgspec.Struct, frozen=True):
-    """What one UI message came to."""
-
-    sections: tuple[Section, ...]
-    json: bytes
-    """All of them, separated by commas."""
     plain: bool
-    """Whether there is neither reasoning nor a call in it, so that nothing is ever added."""
-    system: bool
-    """Whether it is nothing but system prompts."""
-
-    @classmethod
-    def of(cls, sections: Sequence[Section]) -> Group:
-        """All of one UI message."""
-        return cls(
-            tuple(sections),
-            b",".join(one.json for one in sections if one.json),
-            not any(one.reasoned or one.fields or one.calls for one in sections),
-            bool(sections) and all(one.system for one in sections),
-        )
+    """Whether there is neither reasoning nor a call in it."""
 
 
 class Backfill(msgspec.Struct, frozen=True):
@@ -72,72 +54,55 @@ class Backfill(msgspec.Struct, frozen=True):
 def section(messages: Sequence[dict[str, Any]], *, response: bool, reasoned: bool, system_role: str) -> Section:
     """``messages`` of a request, which one of pydantic-ai's messages came to."""
     roles = [message["role"] for message in messages]
-    last = messages[-1] if messages else {}
+    fields = tuple(name for name in _FIELDS if any(name in message for message in messages))
+    calls = bool(messages and messages[-1].get("tool_calls"))
     return Section(
         json=b",".join(encode(message) for message in messages),
         response=response,
         reasoned=reasoned,
         user="user" in roles,
         system=bool(roles) and all(role == system_role for role in roles),
-        fields=tuple(name for name in _FIELDS if any(name in message for message in messages)),
-        calls=bool(last.get("tool_calls")),
+        fields=fields,
+        calls=calls,
+        plain=not (reasoned or fields or calls),
     )
 
 
-def leading(groups: Sequence[Group]) -> int:
-    """How many of the first groups are system prompts of the conversation."""
-    return next((number for number, group in enumerate(groups) if not group.system), len(groups))
+def leading(sections: Sequence[Section]) -> int:
+    """How many of the first sections are system prompts of the conversation."""
+    return next((number for number, one in enumerate(sections) if not one.system), len(sections))
 
 
-def filled(groups: Sequence[Group], backfill: Backfill, *, user_follows: bool) -> list[bytes]:
-    """The JSON of each group, with the reasoning field where servers insist on it.
+def filled(sections: Sequence[Section], backfill: Backfill, *, user_follows: bool) -> list[bytes]:
+    """The JSON of each section, with the reasoning field where servers insist on it.
 
     ``user_follows``: whether something that the user says comes after them.
     """
-    if all(group.plain for group in groups) or backfill.mode == "never":
-        return [group.json for group in groups]
+    if backfill.mode == "never" or all(one.plain for one in sections):
+        return [one.json for one in sections]
     if backfill.mode == "field":
-        return _since_reasoning(groups, backfill)
-    fields = {name for group in groups if not group.plain for one in group.sections for name in one.fields}
+        reasoned = (number for number, one in enumerate(sections) if one.reasoned)
+        first = 0 if backfill.at_once else next(reasoned, len(sections))
+        return _with_field(sections, first, backfill.field)
+    fields = {name for one in sections for name in one.fields}
     if len(fields) != 1 or user_follows:
-        return [group.json for group in groups]
-    return _since_user(groups, *fields)
+        return [one.json for one in sections]
+    return _with_field(sections, _since_user(sections), *fields)
 
 
-def _since_reasoning(groups: Sequence[Group], backfill: Backfill) -> list[bytes]:
-    pieces: list[bytes] = []
-    begun = backfill.at_once
-    for group in groups:
-        reasoned = (place for place, one in enumerate(group.sections) if one.reasoned)
-        first = 0 if begun else next(reasoned, len(group.sections))
-        begun = begun or first < len(group.sections)
-        pieces.append(group.json if group.plain else _with_field(group.sections, first, backfill.field))
-    return pieces
+def _since_user(sections: Sequence[Section]) -> int:
+    """Where that begins which follows the user's last words."""
+    last = max((number for number, one in enumerate(sections) if one.user), default=-1)
+    # Reasoning that is told as the user's words stands before the answer that it belongs to.
+    return last if last >= 0 and sections[last].response else last + 1
 
 
-def _since_user(groups: Sequence[Group], field: str) -> list[bytes]:
-    pieces = [group.json for group in groups]
-    for number in reversed(range(len(groups))):
-        sections = groups[number].sections
-        spoken = max((place for place, one in enumerate(sections) if one.user), default=-1)
-        # Reasoning that is told as the user's words stands before the answer that it belongs to.
-        first = spoken if spoken >= 0 and sections[spoken].response else spoken + 1
-        pieces[number] = _with_field(sections, first, field)
-        if spoken >= 0:
-            break
-    return pieces
-
-
-def _with_field(sections: Sequence[Section], first: int, field: str) -> bytes:
-    """The JSON of a group; calls from section ``first`` on have the field."""
-    pieces: list[bytes] = []
-    for place, one in enumerate(sections):
-        if place >= first and one.calls and field not in one.fields:
-            # The message that calls is the last of its section.
-            pieces.append(b'%s,"%s":""}' % (one.json[:-1], field.encode()))
-        elif one.json:
-            pieces.append(one.json)
-    return b",".join(pieces)
-
-
-_FIELDS = ("reasoning", "reasoning_content")
+def _with_field(sections: Sequence[Section], first: int, field: str) -> list[bytes]:
+    """The JSON of each section; calls from ``first`` on have the field."""
+    # The message that calls is the last of its section.
+    return [
+        b'%s,"%s":""}' % (one.json[:-1], field.encode())
+        if number >= first and one.calls and field not in one.fields
+        else one.json
+        for number, one in enumerate(sections)
+    ]
