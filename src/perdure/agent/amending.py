@@ -60,7 +60,7 @@ def amend(
         operations += answer.stream.unstored()
         text = codec.encode_text(turn.builder.message())
     if text is None or not streams:
-        stored = changed_message(room, interaction, change)
+        stored = changed_message(room.transcript, interaction, change)
         if stored is not None:
             operations += room.transcript.update(stored)
             text = room.transcript.known[interaction.message].text

@@ -349,6 +349,14 @@ class Conversation:
         """The agent is awake: what it woke up with may start."""
         self._turns.begin()
 
+    async def put_off(self) -> None:
+        """The agent could not be woken: what it woke up with has not begun. Returns when that is stored.
+
+        Raises:
+            StorageError: it could not be.
+        """
+        await self._turns.put_off()
+
     # ── the host's side ─────────────────────────────────────────────
 
     def reattached(self, peer: PeerId) -> None:

@@ -77,6 +77,7 @@ class Answering:
             self._refuse(peer, interaction, UNCHECKED)
         else:
             decide(edited=edited)
+        self._turns.rest()
 
     def _refuse(self, peer: PeerId, interaction: Interaction, why: str) -> None:
         """Who decided has shown it already: show the question again, and why."""
@@ -133,6 +134,7 @@ class Answering:
             edited = await edited_input(self._room, interaction, edited)
         await self._load(interaction)
         changed = self._decide(None, call, by, approved, go_on, reason, edited=edited)
+        self._turns.rest()
         await self._services.settled()
         return changed
 
@@ -210,7 +212,9 @@ class Answering:
     async def _load_and(self, interaction: Interaction, act: Callable[[], Any]) -> None:
         await self._load(interaction)
         act()
+        self._turns.rest()
 
     async def _load(self, interaction: Interaction) -> None:
         if interaction.message not in self._turns.answers:
+            await self._room.transcript.extend([interaction.message])
             await self._room.transcript.reach([], interaction.message)

@@ -225,7 +225,7 @@ class Think(ChatHooks, Agent):
         *,
         signal: asyncio.Event | None = None,
     ) -> TurnResult:
-        """Add messages and answer them. An empty list answers what is there.
+        """Add messages and answer them. An empty list answers what is there; skipped when nothing is.
 
         Args:
             messages: A text, a message, several, or a function that is given the conversation when the turn starts.

@@ -57,6 +57,8 @@ class Turns:
         """Tabs to be put right when the turn is over."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
+        self._held: Turn | None = None
+        """The turn that begins as soon as the agent is awake."""
         self._generation = 0
         self._answer: Answer | None = None
         self.nesting = Nesting(lambda turn: self._queue.active == turn)
@@ -138,8 +140,16 @@ class Turns:
     # ── going on after answers ──────────────────────────────────────
 
     def is_overtaken(self, group: str) -> bool:
-        """Whether a turn waits that will see the answers to this turn's calls: no other has to go on with them."""
-        return self._is_awaited or self._queue.active not in {None, group}
+        """Whether no turn has to go on with the answers to this turn's calls: another waits that will see them, or the
+        conversation has taken another way."""
+        return self._is_awaited or self._queue.active not in {None, group} or self._is_left(group)
+
+    def _is_left(self, group: str) -> bool:
+        """Whether the message that holds this turn's calls is stored, and people are not shown it any more."""
+        return any(
+            each.message in self._transcript.known and not self._transcript.is_on_path(each.message)
+            for each in self._interactions.of(group)
+        )
 
     @property
     def _is_awaited(self) -> bool:
@@ -158,13 +168,26 @@ class Turns:
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
         """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
         been done, or was cut off. :meth:`begin` starts it."""
-        turn = going_on(self._room, self._generation, group, message, attempts)
-        self._admit(turn, _NOTHING_NEW, operations, begin=False)
+        self._held = going_on(self._room, self._generation, group, message, attempts)
+        self._admit(self._held, _NOTHING_NEW, operations)
 
     def begin(self) -> None:
-        """The agent is awake: start the turn that it woke up with."""
-        if self._queue.active is not None:
-            self._start(self._open[self._queue.active])
+        """The agent is awake, or somebody waits for a turn on its way there: start the turn that it woke up with."""
+        if (turn := self._held) is not None:
+            self._held = None
+            self._start(turn)
+
+    async def put_off(self) -> None:
+        """The agent could not be woken: the turn that it woke up with has not begun. Returns when all is stored: the
+        next wake reads it."""
+        if self._held is not None:
+            self._services.write([UpdateTurn(self._held.id, "queued")])
+        await self._services.settled()
+
+    def rest(self) -> None:
+        """Let go of what was read, unless a turn runs: it may need that."""
+        if self._queue.active is None:
+            self._transcript.shrink()
 
     def audience(self, message: str) -> Sequence[PeerId]:
         """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
@@ -185,7 +208,7 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = (), *, begin: bool = True) -> None:
+    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = ()) -> None:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
             logger.info("Ignored a turn that was admitted before: %s", turn.id)
@@ -193,7 +216,9 @@ class Turns:
         self._open[turn.id] = turn
         self._services.write([*also, *self._opening(turn, changes, waiting=admission == "queue")])
         self._expect(turn)
-        if admission == "run" and begin:
+        if admission == "queue":
+            self.begin()
+        elif turn is not self._held:
             self._start(turn)
 
     def _expect(self, turn: Turn) -> None:
@@ -343,7 +368,7 @@ class Turns:
     def _following(self) -> Turn | None:
         """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
         earlier one, if this one was stopped before it had overtaken them."""
-        group = next(iter(self._interactions.ready), None)
+        group = next((group for group in self._interactions.ready if not self._is_left(group)), None)
         if group is None or self._is_awaited:
             return None
         following = going_on(self._room, self._generation, group)
@@ -374,7 +399,7 @@ class Turns:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
         else:
-            self._transcript.shrink()
+            self.rest()
 
     def _skip(self, turn: Turn) -> str | None:
         """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""

@@ -11,6 +11,7 @@ import msgspec
 
 from perdure.agent.conversation import Conversation
 from perdure.agent.ending import Failure
+from perdure.agent.overtaking import give_up
 from perdure.agent.page import PAGE, Page
 from perdure.agent.room import kept
 from perdure.agent.services import Services
@@ -57,6 +58,10 @@ class _Request(msgspec.Struct):
     branches: bool = False
     group: str | None = None
     attempts: int = 0
+
+    def tries(self, status: str) -> int:
+        """How often it was begun, when the turn was left with this status."""
+        return self.attempts if status in _WAITING else self.attempts + 1
 
     @property
     def needed(self) -> list[str]:
@@ -160,20 +165,28 @@ async def _close_left_open(
         left.failure = failure if _close(turn, request, left, interactions, services.now_ms()) else None
         withdrawn = transcript.give_up(withdrawn)
     transcript.begin(withdrawn)
+    if left.again is not None and not transcript.is_on_path(left.again[1]):
+        left.again = None
+    # What was approved and does not go on, as a message waited that would have overtaken it, will never run.
+    stale = [group for group in interactions.ready if left.again is None or group != left.again[0]]
+    for group in stale:
+        await transcript.reach([], interactions.of(group)[0].message)
+    left.operations += give_up(transcript, interactions.drop(stale, services.now_ms()))
     return left
 
 
 def _close(turn: TurnRow, request: _Request, left: _Left, interactions: Interactions, now_ms: int) -> bool:
     """Close one turn. Whether it is a failure."""
     left.again = None
-    if interactions.of(turn.id):
+    is_ready = interactions.is_ready(turn.id)
+    if is_ready or any(each.waits for each in interactions.of(turn.id)):
         # It had come to its end: somebody is asked, or has answered already.
-        if interactions.is_ready(turn.id):
+        if is_ready:
             left.again = (turn.id, turn.message_id, 0)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
         return False
-    if request.group is not None and request.attempts + 1 < ATTEMPTS:
-        left.again = (request.group, turn.message_id, request.attempts + 1)
+    if request.group is not None and request.tries(turn.status) < ATTEMPTS:
+        left.again = (request.group, turn.message_id, request.tries(turn.status))
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "interrupted", None, now_ms)]
         return False
     left.operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, now_ms))
@@ -188,6 +201,7 @@ async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcr
         if request.branches and request.parent is not None:
             await transcript.reach([], request.parent)
         if request.continuation and (extended := _extended(turn, request, transcript)) is not None:
+            await transcript.extend([extended])
             await transcript.reach([extended], extended)
 
 
@@ -212,11 +226,10 @@ def _keep_answer(
     """Store what a turn said before it was interrupted, and what was answered meanwhile."""
     operations: list[Operation] = []
     if request.group is not None:
+        if request.tries(turn.status) >= ATTEMPTS:
+            operations += give_up(transcript, interactions.drop([request.group], now_ms))
         # Whether these did anything is unknown: they are errors, and never run again.
-        begun = [each for each in interactions.of(request.group) if each.state == "running"]
-        if request.attempts + 1 >= ATTEMPTS:
-            begun = interactions.drop([request.group], now_ms)
-        for interaction in begun:
+        for interaction in [each for each in interactions.of(request.group) if each.state == "running"]:
             interactions.settle(interaction.call)
             operations.append(kept(interaction))
     last = transcript.known.get(_extended(turn, request, transcript) or "") if request.continuation else None

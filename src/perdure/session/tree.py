@@ -95,6 +95,10 @@ class Tree:
         """Id of the last message of the path."""
         return None if (leaf := self._path.leaf) is None else leaf.id
 
+    def is_on_path(self, identifier: str) -> bool:
+        """Whether a message is on the part of the path that is in memory."""
+        return self._path.find(identifier) is not None
+
     @property
     def is_windowed(self) -> bool:
         """Whether older messages of the path are in the store only."""

@@ -202,7 +202,7 @@ class Session:
         for other in others:
             await other.settle()
         views = [shown, *(other.messages() for other in others if other.is_open)]
-        if "/small/" in client.place:
+        if "/small/" in f"{player.root}{client.place}":
             # It has let go of its oldest messages since it has shown them.
             views = [view[-len(stored) :] for view in views]
         return all(view == stored for view in views)
