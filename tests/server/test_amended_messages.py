@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from perdure import tool
+from perdure import client_tool, tool
 from perdure.errors import ModelUnreachable
-from perdure.testing import Gate, ScriptedModel, call, fail, say
+from perdure.testing import Gate, ScriptedModel, call, fail, pause, say
 from tests.support import Frame, Serve, Tab, agent
 
 pytestmark = pytest.mark.anyio
@@ -153,3 +153,25 @@ async def test_a_refused_edit_in_mid_stream_is_answered_with_the_message_as_it_i
     await other.settle()
     assert not any(map(is_update, other.frames)), "it is nobody else's business"
     gate.open()
+
+
+async def test_a_tab_that_was_outrun_is_put_right_when_the_answer_is_over(serve: Serve) -> None:
+    gate = Gate()
+    model = ScriptedModel([call("weigh", id="c1"), [pause(gate), say("Done.")]])
+    server = await serve(agent(model, client_tool("weigh")))
+    first, second, third = [await server.tab() for _ in range(3)]
+    await first.ask("r1", "Weigh it")
+    await first.done("r1")
+    result = {"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "weigh", "autoContinue": True}
+    await first.send({**result, "output": 1})
+    await second.seen(is_update)
+    await second.send({**result, "output": 2})
+    await second.settle()
+    gate.open()
+    done = await third.seen(lambda frame: frame.get("continuation") is True and frame.get("done") is True)
+    message = await shown_last(second, done["id"])
+    assert part_of(message, "weigh")["output"] == 1
+    assert message == (await server.stored())[-1]
+    for tab in (first, third):
+        await tab.settle()
+        assert len(list(filter(is_update, tab.frames))) == 1, "only who was outrun shows something else"

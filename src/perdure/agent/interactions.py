@@ -50,7 +50,7 @@ class Answering:
         if interaction is None:
             logger.debug("Ignored a result for the tool call %s, which nobody waits for", frame.toolCallId)
             return None
-        return self._when_loaded(interaction, partial(self._take_result, peer, by, frame))
+        return self._when_loaded(interaction, partial(self._take_result, peer, by, frame, interaction))
 
     def decision(self, peer: PeerId, by: str, frame: client_frames.ToolApproval) -> Coroutine[Any, Any, None] | None:
         """A person says whether a call may run."""
@@ -140,7 +140,7 @@ class Answering:
 
     # ── one answer ──────────────────────────────────────────────────
 
-    def _take_result(self, peer: PeerId, by: str, frame: client_frames.ToolResult) -> None:
+    def _take_result(self, peer: PeerId, by: str, frame: client_frames.ToolResult, asked: Interaction) -> None:
         try:
             tools = client_frames.read_client_tools(frame.clientTools)
             self._room.page.check(tools)
@@ -151,6 +151,7 @@ class Answering:
             frame.toolCallId, tool=frame.toolName, by=by, at_ms=self._services.now_ms(), go_on=frame.autoContinue
         )
         if interaction is None:
+            self._turns.differing.outrun(peer, asked.message)
             return
         also = self._room.page.offers(tools)
         call = frame.toolCallId

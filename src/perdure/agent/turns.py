@@ -13,6 +13,7 @@ from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import attempt
+from perdure.agent.differing import Differing
 from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
 from perdure.agent.making import asked_by_client, asked_by_server, going_on
 from perdure.agent.nesting import Nesting
@@ -52,6 +53,8 @@ class Turns:
         self._submits = ClientSubmits(room, self._open)
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
+        self.differing = Differing()
+        """Tabs to be put right when the turn is over."""
         self._withdrawn: list[str] = []
         """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
         self._held: Turn | None = None
@@ -360,10 +363,7 @@ class Turns:
             if turn.builder.changed:
                 self._room.show()
         self._end(turn, ending)
-        # Whoever builds the message out of the stream keeps to that until its end, whatever else he is shown; and every
-        # tab that answered a call began with its own answer, though another's may have been the first.
-        for frame in self._room.updated(turn.builder.id) if turn.builder.amended else []:
-            self._services.send(self._handshake.everyone, frame)
+        self.differing.put_right(self._room, turn.builder)
 
     def _following(self) -> Turn | None:
         """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
