@@ -1,6 +1,5 @@
 """Turns that go on after answers: when they come, how many, and what they are."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -51,10 +50,8 @@ async def test_a_result_that_asks_for_it_goes_on_under_an_id_of_the_server(serve
 
     server = await serve(agent(model, pay, before_turn=before_turn))
     tab = await ask_for_calls(server, "a")
-    start = asyncio.get_running_loop().time()
     await tab.send(tool_result("c1"))
     first = await continued(tab)
-    assert asyncio.get_running_loop().time() - start > 0.045
     await tab.ask("r2", *(await server.stored()), user_message("Pay"))
     await tab.done("r2")
     await tab.send(approval("c2"))

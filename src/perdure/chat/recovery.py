@@ -42,7 +42,7 @@ def rebuild(
     decisions = {each.call: each for each in interactions if each.decision in {"approved", "denied"}}
     for chunk in chunks:
         builder.apply(chunk)
-        if chunk.get("type") == "tool-approval-request" and (made := decisions.get(chunk.get("toolCallId", ""))):
+        if chunk.get("type") == "tool-approval-request" and (made := decisions.get(str(chunk.get("toolCallId")))):
             # Here, as the result may follow: a settled part takes no decision.
             builder.change(made.call, partial(decided, interaction=made))
     builder.close()

@@ -90,6 +90,24 @@ async def wait_for_answer(host: Hosting, line: Line, *names: str, **body: Any) -
 # ── days ────────────────────────────────────────────────────────────
 
 
+@requirement("protocol:69")
+async def test_the_turn_that_goes_on_begins_50_ms_after_the_last_answer() -> None:
+    model = ScriptedModel([call("a", id="c1"), say("Done.")])
+    awake = Awake(model)
+    async with hosting(awake.kind) as host:
+        line = host.line()
+        await wait_for_answer(host, line, "a")
+        line.post(tool_result("c1"))
+        await updated(line)
+        await host.clock.sleeping(3)
+        host.clock.advance(0.049)
+        await host.clock.sleeping(3)
+        assert len(model.requests) == 1
+        host.clock.advance(0.001)
+        await line.seen(lambda frame: frame.get("continuation", False) and frame.get("done") is True)
+        assert len(model.requests) == 2
+
+
 @requirement("fault:CT-01")
 @pytest.mark.parametrize("order", [("c1", "c2"), ("c2", "c1")])
 async def test_no_time_between_two_answers_makes_a_turn_of_the_first(order: tuple[str, str]) -> None:
