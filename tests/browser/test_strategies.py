@@ -89,6 +89,7 @@ def test_drop_takes_none_and_the_page_says_so(open_tab: OpenTab, server: ServerP
     tab, other = overlap(open_tab, "drop")
     expect(tab.error).to_contain_text("The agent was busy and did not take your message")
     expect(tab.error).to_contain_text("recap")
+    expect(tab.activity).to_contain_text("answering")
     for each in (tab, other):
         each.expect_idle()
         expect(each.messages).to_have_count(2)

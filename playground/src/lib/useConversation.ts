@@ -8,7 +8,7 @@ import { describeConnection } from "./connection";
 import { loadHistory } from "./loadHistory";
 import type { Place } from "./place";
 import { runHere, useAnswering, useApprovedCalls } from "./useAnswering";
-import { useRunningTurn } from "./useRunningTurn";
+import { useTurns } from "./useTurns";
 
 /** What the chat hook reports when it loses its socket in mid-stream; it resumes by itself afterwards. */
 const LINE_LOST = "WebSocket closed mid-stream";
@@ -25,8 +25,7 @@ export function useConversation({ agent: path, name }: Place) {
     maxReconnectionDelay: 4000,
     onOpen: () => setWasOpen(true),
   });
-  const [skipped, setSkipped] = useState(false);
-  const [sent, setSent] = useState<{ id: string; text: string } | null>(null);
+  const [sent, setSent] = useState<{ id: string; text: string; after: number } | null>(null);
   const [turnError, setTurnError] = useState<string | null>(null);
   const chat = useAgentChat({
     agent,
@@ -41,14 +40,12 @@ export function useConversation({ agent: path, name }: Place) {
     },
     // Also reports turns of other tabs, and the last one's failure after a reload.
     onTurnEnd: (turn) => {
-      // Only its sender is told of a message that is not answered: replaced by a newer one, or not taken at all.
-      if (turn.outcome === "skipped") setSkipped(true);
-      else if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
+      if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
       else forgetError();
     },
   });
   const answers = useAnswering(chat, agent);
-  const runningTurn = useRunningTurn(agent);
+  const { running: runningTurn, skipped } = useTurns(agent);
 
   const connection = describeConnection(agent.identified, wasOpen, agent.connectionError);
   const submitted = chat.status === "submitted";
@@ -62,14 +59,14 @@ export function useConversation({ agent: path, name }: Place) {
     chat.clearError();
   }
   function forget() {
-    setSkipped(false);
+    setSent(null);
     forgetError();
   }
 
   const send = (text: string) => {
     forget();
     const id = generateId();
-    setSent({ id, text });
+    setSent({ id, text, after: skipped });
     void chat.sendMessage({ id, role: "user", parts: [{ type: "text", text }] });
   };
   const retry = () => {
@@ -86,7 +83,8 @@ export function useConversation({ agent: path, name }: Place) {
     chat.clearHistory();
   };
 
-  const gone = skipped && sent && chat.messages.length > 0 && chat.messages.every(({ id }) => id !== sent.id);
+  // One whose turn another message took is skipped too, and stays.
+  const isGone = sent && skipped > sent.after && chat.messages.every(({ id }) => id !== sent.id);
   const ownError = chat.error && chat.error.message !== LINE_LOST ? chat.error.message : null;
   return {
     messages: chat.messages,
@@ -94,7 +92,7 @@ export function useConversation({ agent: path, name }: Place) {
     connection,
     error: ownError ?? turnError,
     /** The last message that was sent here, when the agent did not take it. */
-    notTaken: gone ? sent.text : null,
+    notTaken: isGone && chat.messages.length > 0 ? sent.text : null,
     /** An answer was asked for, and has not begun. */
     submitted: submitted && !goingOn,
     recovering: chat.isRecovering,

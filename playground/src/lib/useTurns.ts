@@ -1,20 +1,25 @@
 import { useEffect, useState } from "react";
 
 type Socket = Pick<WebSocket, "addEventListener" | "removeEventListener">;
-type ResponseFrame = { type: string; id: string; done: boolean; error?: boolean };
+type ResponseFrame = { type: string; id: string; done: boolean; error?: boolean; outcome?: string };
 
 /**
- * The request id of the turn whose chunks pass over the socket, whichever tab
- * asked for it. The chat hook stops its own turns only; with the id this tab
- * can stop another's. A lost socket says nothing any more.
+ * What passes over the socket of turns, whichever tab asked for them: the
+ * request id of the one that runs, and how many requests of this tab were
+ * skipped so far.
+ *
+ * The chat hook stops its own turns only, and tells of a skipped one when the
+ * answer that runs is over. A lost socket says nothing any more.
  */
-export function useRunningTurn(socket: Socket): string | null {
+export function useTurns(socket: Socket): { running: string | null; skipped: number } {
   const [running, setRunning] = useState<string | null>(null);
+  const [skipped, setSkipped] = useState(0);
   useEffect(() => {
     const onMessage = (event: MessageEvent) => {
       if (typeof event.data !== "string" || !event.data.includes("cf_agent_use_chat_response")) return;
       const frame = JSON.parse(event.data) as ResponseFrame;
       if (frame.type !== "cf_agent_use_chat_response") return;
+      if (frame.outcome === "skipped") setSkipped((count) => count + 1);
       // A turn that was skipped ends beside the one that runs.
       if (frame.done || frame.error) setRunning((current) => (current === frame.id ? null : current));
       else setRunning(frame.id);
@@ -27,5 +32,5 @@ export function useRunningTurn(socket: Socket): string | null {
       socket.removeEventListener("close", onClose);
     };
   }, [socket]);
-  return running;
+  return { running, skipped };
 }
