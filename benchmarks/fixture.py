@@ -67,6 +67,10 @@ class BenchAgent(Think):
         return state["count"]
 
     @callable
+    def overlap(self, strategy: str) -> None:
+        self.message_concurrency = strategy  # pyright: ignore[reportAttributeAccessIssue]
+
+    @callable
     def count_to(self, stream: ReplyStream, n: int) -> None:
         for i in range(1, n + 1):
             stream.send(i)

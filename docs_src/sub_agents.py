@@ -1,6 +1,8 @@
 """A desk and its researchers, as docs/how-to/sub-agents.md shows them."""
 
-from perdure import App, Refuse, Think, callable, tool
+from datetime import UTC, datetime
+
+from perdure import App, ClientToolCall, Refuse, Think, callable, tool
 
 
 class Researcher(Think):
@@ -39,6 +41,17 @@ class Desk(Think):
 
 
 app = App(Desk, sub_agents=[Researcher])
+
+
+def here(call: ClientToolCall) -> dict[str, str]:
+    return {"desk": "front", "time": datetime.now(UTC).isoformat()}
+
+
+async def ask(desk: Desk, topic: str, question: str) -> str:
+    researcher = await desk.sub_agent(Researcher, topic)
+    where = {"name": "where_am_i", "description": "Where and when the question is asked.", "parameters": {}}
+    result = await researcher.chat(question, client_tools=[where], on_client_tool_call=here)
+    return result.text
 
 
 async def read_aloud(desk: Desk, topic: str) -> str:

@@ -1,14 +1,17 @@
-"""The demo agent of ``scripts/serve``: a chat with three small tools.
+"""The demo agent of ``scripts/serve``: a chat with a few small tools, on the server and in the browser.
 
 Answers with OpenAI's or Anthropic's model when ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY`` is set, otherwise with the
 built-in demo model, which is no AI and needs no key.
 """
 
 import random
+from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from perdure import App, Think, default_model, tool
+from perdure import App, Think, client_tool, default_model, tool
+
+# ── tools that run on the server ──
 
 SKIES = ["sunny", "cloudy", "rainy", "windy", "snowy"]
 
@@ -50,12 +53,69 @@ def roll_dice(sides: int = 6, count: int = 1) -> list[int]:
     return [random.randint(1, sides) for _ in range(count)]
 
 
+def is_important(title: str) -> bool:
+    return "important" in title.casefold()
+
+
+# ── tools that run in the browser: the page answers them through `onToolCall`, or asks a person ──
+
+get_window_size = client_tool("get_window_size", "Width and height of the page that the user looks at, in pixels.")
+
+get_browser_details = client_tool(
+    "get_browser_details", "Languages, screen and colours of the user's browser.", needs_approval=True
+)
+
+
+@dataclass
+class Question:
+    question: str
+    options: list[str] = field(default_factory=list[str])
+    """Answers to choose from; the user may give another."""
+
+
+ask_user = client_tool("ask_user", "Ask the user a question, and wait for the answer.", Question)
+
+
 class Assistant(Think):
     model = default_model()
     system_prompt = "You are a helpful assistant. Answer briefly."
+    initial_state = {
+        "notes": {
+            "shopping": "Milk, bread, tea.",
+            "important dates": "Rent on the first, dentist on the ninth.",
+        }
+    }
 
     def get_tools(self):
-        return [get_weather, get_time, roll_dice]
+        return [
+            get_weather,
+            get_time,
+            roll_dice,
+            self.show_notebook,
+            self.delete_note,
+            get_window_size,
+            get_browser_details,
+            ask_user,
+        ]
+
+    @tool
+    async def show_notebook(self) -> dict[str, str]:
+        """All notes of the user, by title."""
+        return self.state["notes"]
+
+    @tool(needs_approval=is_important)
+    async def delete_note(self, title: str) -> dict[str, str]:
+        """Delete a note. The user is asked first when it is important.
+
+        Args:
+            title: Title of the note.
+        """
+        notes = dict(self.state["notes"])
+        if title not in notes:
+            raise ValueError(f"There is no note {title!r}. There are: {', '.join(notes) or 'none'}.")
+        del notes[title]
+        self.set_state({"notes": notes})
+        return {"deleted": title}
 
 
 app = App(Assistant)

@@ -49,6 +49,7 @@ function Page({ catalog }: { catalog: Catalog }) {
       <ConversationView
         key={`${place.agent}/${place.name}/${attempt}`}
         place={place}
+        agentClass={catalog.agents.find((agent) => agent.path === place.agent)?.class ?? ""}
         onConnection={setConnection}
         onReconnect={reconnect}
       />

@@ -5,6 +5,7 @@ import "./styles/base.css";
 import "./styles/header.css";
 import "./styles/transcript.css";
 import "./styles/parts.css";
+import "./styles/calls.css";
 import "./styles/composer.css";
 
 createRoot(document.getElementById("root")!).render(

@@ -74,6 +74,7 @@ def job(
     ]
     return Job(
         plan=Plan(model=model, system=system, tools=merge(tools), settings={}),
+        tools=merge(tools),
         history=question,
         new_id=lambda: f"new-{next(ids)}",
         max_steps=max_steps,

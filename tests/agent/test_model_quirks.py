@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from perdure import ChatModel, ChatResponse, Event, ModelUnreachable, Think, callable, openai_compatible, tool
+from perdure import (
+    ChatModel,
+    ChatResponse,
+    Event,
+    ModelUnreachable,
+    StepConfig,
+    Think,
+    TurnConfig,
+    callable,
+    openai_compatible,
+    tool,
+)
 from perdure.models.registry import close_models
 from perdure.testing import ScriptedModel, call, chunk, fail, finish, say, strict_provider_errors, think
 from tests.agent.calls import parts_of, result_of, said, tool_parts
@@ -276,6 +287,76 @@ async def test_ids_that_repeat_within_a_step_a_turn_and_a_conversation_are_told_
     assert [c["toolCallId"] for c in chunks if c["type"] == "tool-input-available"] == ids[:3]
     assert sorted(c["toolCallId"] for c in chunks if c["type"] == "tool-output-available") == sorted(ids[:3])
     for request in model.requests:
+        assert strict_provider_errors(request) == []
+
+
+class Repeats(Think):
+    """Calls with the same id again and again, also when it goes on with an answer."""
+
+    ran = Ran()
+    model = ScriptedModel([])
+
+    def get_tools(self):
+        return self.ran.tools
+
+    @callable
+    async def go_on(self) -> str:
+        return (await self.continue_last_turn()).status
+
+
+same = call("cols", {"table": "a"}, id="x")
+
+
+@requirement("fault:MQ-05")
+@pytest.mark.parametrize("reasons", [False, True])
+async def test_an_id_that_comes_again_in_a_continuation_or_after_a_restart_is_another_call(
+    serve: Serve, reasons: bool
+) -> None:
+    class Agent(Repeats):
+        model = ScriptedModel([same, [think("Hm."), same], say("1."), same, say("2.")])
+        send_reasoning = reasons
+
+    server = await serve(Agent)
+    tab = await server.tab()
+    await ended(tab, server, "r1")
+    assert await result_of(tab, "go_on") == "completed"
+    await server.stop()
+
+    class Again(Repeats):
+        model = ScriptedModel([same, say("3."), same, say("4.")])
+        send_reasoning = reasons
+
+    Again.__name__ = "Agent"
+    server = await serve(Again)
+    tab = await server.tab()
+    await ended(tab, server, "r2")
+    assert await result_of(tab, "go_on") == "completed"
+    ids = [part["toolCallId"] for message in await server.stored() for part in tool_parts(message)]
+    assert (len(ids), len(set(ids))) == (5, 5)
+    for request in (*Agent.model.requests, *Again.model.requests):
+        # A continuation may end in the assistant's words: that is what it goes on with.
+        assert not [error for error in strict_provider_errors(request) if "is used" in error]
+
+
+@pytest.mark.parametrize("hook", ["before_turn", "before_step"])
+async def test_an_id_of_what_the_model_is_shown_instead_of_the_conversation_is_taken_as_well(
+    serve: Serve, hook: str
+) -> None:
+    part = {"type": "tool-cols", "toolCallId": "x", "state": "output-available", "input": {}, "output": "old"}
+    shown = [user_message("Hi"), {"id": "a", "role": "assistant", "parts": [part]}, user_message("And now?")]
+
+    class Agent(Repeats):
+        model = ScriptedModel([same, say("Done.")])
+
+    def replace(self: Any, context: Any) -> Any:
+        return TurnConfig(messages=shown) if hook == "before_turn" else StepConfig(messages=shown)
+
+    setattr(Agent, hook, replace)
+    server = await serve(Agent)
+    (part,) = tool_parts(await ended(await server.tab(), server, "r1"))
+    assert part["toolCallId"] != "x"
+    assert part["output"] == "columns of a"
+    for request in Agent.model.requests:
         assert strict_provider_errors(request) == []
 
 

@@ -63,6 +63,21 @@ async def test_saving_nothing_answers_what_is_there(serve: Serve) -> None:
     assert said(model.requests[0].messages) == ["question"]
 
 
+@pytest.mark.parametrize("nothing", [[], None, lambda messages: []])
+async def test_saving_nothing_in_an_empty_conversation_asks_no_model(serve: Serve, nothing: Any) -> None:
+    async def start(self: Think) -> str:
+        return (await self.save_messages(nothing)).status
+
+    model = ScriptedModel([say("answer")])
+    server = await serve(running(agent(model), start=start))
+    tab = await server.tab()
+    assert await result_of(tab, "start") == "skipped"
+    assert model.requests == []
+    assert await server.stored() == []
+    await tab.ask("r1", "Hi")
+    assert (await tab.done("r1"))["outcome"] == "completed"
+
+
 @requirement("engine:21")
 async def test_a_function_sees_the_conversation_as_it_is_when_its_turn_starts(serve: Serve) -> None:
     gate, seen = Gate(), []

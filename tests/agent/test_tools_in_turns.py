@@ -12,7 +12,7 @@ from perdure import Media, Think, Tool, ToolCallResult, ToolContext, TurnConfig,
 from perdure.testing import Gate, ScriptedModel, call, say, strict_provider_errors
 from tests.agent.calls import said, tool_parts
 from tests.requirements import requirement
-from tests.support import Serve, agent, chunks_of, user_message
+from tests.support import Serve, agent, chunks_of, offer, tool_result, user_message
 
 pytestmark = pytest.mark.anyio
 
@@ -294,12 +294,17 @@ def from_before_turn(kind: type[Think], made: Tool) -> None:
     kind.before_turn = lambda self, ctx: TurnConfig(tools=[made])
 
 
-SOURCES = {"get_tools": from_get_tools, "before_turn": from_before_turn}
+def from_the_client(kind: type[Think], made: Tool) -> None:
+    """The page sends it with its request."""
+
+
+SOURCES = {"get_tools": from_get_tools, "client": from_the_client, "before_turn": from_before_turn}
 """How a source gives a tool to the agents of a class. Whoever builds a source adds it here."""
 
 PAIRS = [(first, later) for n, first in enumerate(ORDER) for later in ORDER[n + 1 :] if {first, later} <= set(SOURCES)]
 
 
+@requirement("engine:45")
 @pytest.mark.parametrize(("first", "later"), PAIRS)
 async def test_of_two_tools_with_one_name_that_of_the_later_source_is_called(
     serve: Serve, first: str, later: str
@@ -310,9 +315,12 @@ async def test_of_two_tools_with_one_name_that_of_the_later_source_is_called(
         SOURCES[source](kind, Tool("same", description=source, input_schema={}, execute=lambda _, s=source: s))
     server = await serve(kind)
     tab = await server.tab()
-    await tab.ask("r1", "Go")
+    await tab.ask("r1", "Go", **({"clientTools": offer("same")} if "client" in {first, later} else {}))
     await tab.done("r1")
     assert model.requests[0].tools == ["same"]
+    if later == "client":
+        await tab.send(tool_result("c1", "client"))
+        await tab.seen(lambda frame: frame.get("continuation", False) and frame["done"])
     assert [part["output"] for part in tool_parts((await server.stored())[1])] == [later]
 
 

@@ -213,9 +213,10 @@ async def test_a_turn_that_was_running_keeps_what_it_said_and_is_shown_as_interr
     assert [part.get("state") for part in answer["parts"]] == [None, "output-error", "done"]
     assert answer["parts"][1]["errorText"] == INTERRUPTED
     assert agent.ask(PROBE) == [{"type": "cf_agent_stream_resuming", "id": "R1", "probeId": "P"}]
-    *replay, end = agent.ask(ack("R1"))
+    *replay, end, shown = agent.ask(ack("R1"))
     assert [frame["seq"] for frame in replay] == list(range(7))
     assert (end["body"], end["error"]) == (INTERRUPTED_TURN, True)
+    assert shown == {"type": "cf_agent_message_updated", "message": answer}, "no chunk says how the call ended"
 
     record = await past.store.read(LoadAgent("a"))
     assert record.open_turns == []
@@ -266,6 +267,48 @@ async def test_a_turn_that_waited_keeps_its_message_behind_the_answer_that_was_b
     assert agent.ask(PROBE)[0]["id"] == "R2", "the failure that is shown is the last one"
     assert len(agent.ask(ack("R2"))) == 1
     assert await past.store.read(LoadChunks("a", "R1")) == []
+
+
+@pytest.mark.parametrize("others", [[], ["before"], ["behind"], ["before", "behind"]])
+@pytest.mark.parametrize("branches", [False, True])
+async def test_a_message_whose_turn_was_stopped_while_it_waited_keeps_its_place_behind_the_answer(
+    past: Past, others: list[str], branches: bool
+) -> None:
+    """As it does when the turn that was being answered ends by itself."""
+    await past.say("u1", None)
+    last = "u1"
+    if branches:
+        await past.answer("a1", "u1")
+        last = "a1"
+    await past.open("R1", "u1", branches=branches)
+    expected = ["u1", "a2"]
+    for name, stops in (("before", False), ("u2", True), ("behind", False)):
+        if stops or name in others:
+            await past.say(name, last, waiting=True)
+            await past.open(f"R-{name}", name, "queued", f"answer-{name}")
+            if stops:
+                await past.close(f"R-{name}", "aborted")
+            expected.append(name)
+            last = name
+    await past.stream("R1", *START, *said("It is")[:2])
+    agent = await woken(past)
+    assert agent.path == expected
+    assert [row.id for row in await past.store.read(LoadPath("a"))] == expected
+
+
+async def test_a_message_whose_turn_was_stopped_before_stays_before_the_answer_of_a_later_one(past: Past) -> None:
+    await past.say("u1", None)
+    await past.open("R1", "u1")
+    await past.say("u2", "u1", waiting=True)
+    await past.open("R2", "u2", "queued", "a3")
+    await past.close("R2", "aborted")
+    await past.answer("a1", "u1")
+    await past.close("R1")
+    past.transcript.begin(["u2"])
+    await past.say("u3", "u2")
+    await past.open("R3", "u3")
+    await past.stream("R3", *START, *said("It is")[:2])
+    assert (await woken(past)).path == ["u1", "a1", "u2", "u3", "a2"]
 
 
 async def test_a_turn_that_had_waited_and_was_running_answers_its_own_message(past: Past) -> None:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from perdure import ModelError, ModelUnreachable
 from perdure.agent.wellformed import WellFormed
+from perdure.protocol.messages import is_settled
+from tests.chat.chunks import build
 
 Chunk = dict[str, Any]
 
@@ -135,6 +137,30 @@ def test_results_are_taken_for_calls_that_the_provider_runs_and_for_no_others() 
     output = {"type": "tool-output-available", "toolCallId": "c1", "output": "found"}
     assert read(searched, output) == [searched, output]
     assert read(available({}), output, {**output, "toolCallId": "zzz"}) == [available({})]
+
+
+@pytest.mark.parametrize(
+    ("more", "answered"),
+    [
+        ([], False),
+        ([{"type": "tool-output-available", "output": 1, "preliminary": True}], False),
+        ([{"type": "tool-output-available", "output": 1}], True),
+        ([{"type": "tool-output-error", "errorText": "no"}], True),
+        ([{"type": "tool-output-denied"}], True),
+    ],
+)
+def test_a_call_that_the_provider_runs_is_settled_when_the_step_ends(more: list[Chunk], answered: bool) -> None:
+    searched = available({"q": "x"}, providerExecuted=True)
+    given = [{**chunk, "toolCallId": "c1"} for chunk in more]
+    text = "The provider gave no result of the tool 'add'."
+    left = [] if answered else [{"type": "tool-output-error", "toolCallId": "c1", "errorText": text}]
+    assert read(searched, *given) == [searched, *given, *left]
+    assert [part["state"] for part in build(*read(searched, *given)).parts if not is_settled(part)] == []
+
+
+def test_a_call_of_the_provider_whose_arguments_are_broken_fails_once() -> None:
+    kinds = [chunk["type"] for chunk in read({**start(), "providerExecuted": True}, delta("{"))]
+    assert kinds == ["tool-input-start", "tool-input-delta", "tool-input-error"]
 
 
 def test_marks_of_steps_and_messages_and_what_is_unknown_do_not_pass() -> None:

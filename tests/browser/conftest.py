@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -25,6 +26,8 @@ QUIET = (
     "--no-sandbox",
 )
 """No connection but to the server, and usable as root in a container."""
+TIME_ZONE = "Asia/Tokyo"
+"""The browser's, and not the server's."""
 
 
 def find_chromium() -> str:
@@ -48,27 +51,37 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
+def target() -> str:
+    """The app that is served."""
+    return "examples.assistant:app"
+
+
+@pytest.fixture
+def server(tmp_path: Path, target: str) -> Iterator[ServerProcess]:
     if not (ROOT / "src/perdure/server/static/index.html").is_file():
         pytest.fail("The page is not built: run scripts/test or scripts/serve, which build it.", pytrace=False)
-    running = ServerProcess(
-        "examples.assistant:app", tmp_path / "data", env={"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
-    )
+    running = ServerProcess(target, tmp_path / "data", env={"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""})
     running.start()
     yield running
     running.stop()
 
 
 @pytest.fixture
-def open_tab(browser: Browser, server: ServerProcess) -> Iterator[Callable[[str], ChatPage]]:
+def look() -> dict[str, Any]:
+    """The browser's screen and preferences."""
+    return {"viewport": {"width": 1000, "height": 760}}
+
+
+@pytest.fixture
+def open_tab(browser: Browser, server: ServerProcess, look: dict[str, Any]) -> Iterator[Callable[..., ChatPage]]:
     """Opens a tab on a conversation. Fails the test if a script on the page failed."""
-    context = browser.new_context(viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
+    context = browser.new_context(reduced_motion="reduce", timezone_id=TIME_ZONE, **look)
     faults: list[str] = []
     context.on("weberror", lambda fault: faults.append(str(fault.error)))
 
-    def open_one(name: str) -> ChatPage:
+    def open_one(name: str, agent: str = "") -> ChatPage:
         tab = ChatPage(context.new_page(), server.url)
-        tab.open(name)
+        tab.open(name, agent)
         return tab
 
     yield open_one

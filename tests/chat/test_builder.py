@@ -202,7 +202,99 @@ def test_an_input_error_does_not_reach_a_settled_call() -> None:
     error = {"type": "tool-input-error", "toolCallId": "c1", "toolName": "add", "input": "{", "errorText": "no"}
     output = {"type": "tool-output-available", "toolCallId": "c1", "output": 3}
     assert build(*called("add", "c1", {}), output, error).parts == [tool("output-available", input={}, output=3)]
-    assert build(*called("add", "c1", {})[:2], error).parts == [tool("output-error", input="{", errorText="no")]
+    assert build(*called("add", "c1", {})[:2], error).parts == [
+        tool("output-error", input={}, rawInput="{", errorText="no")
+    ]
+
+
+@pytest.mark.parametrize("raw", ["{", "", None, [], 5, '{"a":1}'])
+def test_the_input_of_a_call_that_failed_is_an_object(raw: Any) -> None:
+    """In the message that is shown to the model in the same turn as in the one that is stored."""
+    error = {"type": "tool-input-error", "toolCallId": "c1", "toolName": "add", "input": raw, "errorText": "no"}
+    (part,) = build(error).parts
+    assert part["input"] == ({"a": 1} if raw == '{"a":1}' else {})
+    assert part.get("rawInput") == ("{" if raw == "{" else None)
+
+
+# ── questions, denials, and changes from outside ────────────────────
+
+
+def asks(call: str = "c1", approval: str = "ap") -> Chunk:
+    return {"type": "tool-approval-request", "toolCallId": call, "approvalId": approval}
+
+
+DENIED = {"type": "tool-output-denied", "toolCallId": "c1"}
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["of which only the name is known", "that is complete"])
+def test_a_call_on_which_somebody_is_asked_says_so(count: int) -> None:
+    builder = build(*called("add", "c1", {"a": 1})[:count], asks())
+    (part,) = builder.parts
+    assert (part["state"], part["approval"]) == ("approval-requested", {"id": "ap"})
+    assert builder.open_calls() == ["c1"]
+    assert builder.changed
+    assert not builder.amended, "whoever reads the chunks knows"
+
+
+@pytest.mark.parametrize("after", [asks(approval="other"), *called("add", "c1", {"a": 9})])
+def test_a_question_stands_whatever_is_repeated_after_it(after: Chunk) -> None:
+    builder = build(*called("add", "c1", {"a": 1}), asks(), after)
+    assert builder.parts == [tool("approval-requested", input={"a": 1}, approval={"id": "ap"})]
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [
+        {"type": "tool-output-available", "toolCallId": "c1", "output": 3},
+        {"type": "tool-output-error", "toolCallId": "c1", "errorText": "no"},
+        DENIED,
+    ],
+)
+def test_nobody_is_asked_on_a_call_that_is_settled_or_unknown(settled: Chunk) -> None:
+    builder = build(*called("add", "c1", {}), settled, asks(), asks("x"))
+    (part,) = builder.parts
+    assert "approval" not in part
+    assert is_settled(part)
+
+
+def test_a_denial_settles_an_open_call_and_no_other() -> None:
+    builder = build(*called("add", "c1", {}), asks(), DENIED, {**DENIED, "toolCallId": "x"})
+    assert builder.parts == [tool("output-denied", input={}, approval={"id": "ap"})]
+    assert builder.open_calls() == []
+    output = {"type": "tool-output-available", "toolCallId": "c1", "output": 3}
+    assert build(*called("add", "c1", {}), output, DENIED).parts == [tool("output-available", input={}, output=3)]
+
+
+def test_the_result_of_a_call_keeps_what_was_asked() -> None:
+    output = {"type": "tool-output-available", "toolCallId": "c1", "output": 3}
+    (part,) = build(*called("add", "c1", {}), asks(), output).parts
+    assert (part["state"], part["output"], part["approval"]) == ("output-available", 3, {"id": "ap"})
+
+
+def test_a_change_from_outside_is_in_the_message_and_remembered_as_none_of_the_stream() -> None:
+    builder = build(*called("add", "c1", {"a": 1}), *called("add", "c2", {}))
+    first, second = builder.parts
+    builder.changed = False
+    builder.change("c1", lambda part: {**part, "state": "output-error", "errorText": "no"})
+    assert builder.parts == [tool("output-error", input={"a": 1}, errorText="no"), second]
+    assert builder.tool_part("c1") is first, "whoever holds the part sees it"
+    assert (builder.changed, builder.amended) == (True, True)
+    assert builder.open_calls() == ["c2"]
+
+
+@pytest.mark.parametrize("call", ["c1", "x"])
+def test_a_call_that_is_settled_or_unknown_is_not_changed_from_outside(call: str) -> None:
+    builder = build(*called("add", "c1", {}), DENIED)
+    builder.changed = False
+    builder.change(call, lambda part: {**part, "state": "output-available", "output": 3})
+    assert builder.parts == [tool("output-denied", input={})]
+    assert (builder.changed, builder.amended) == (False, False)
+
+
+def test_the_open_calls_of_some_tools_can_be_told_apart() -> None:
+    builder = build(*called("add", "c1", {}), *called("sub", "c2", {}), *called("add", "c3", {}), DENIED)
+    assert builder.open_calls_of({"add", "mul"}) == {"c3"}
+    assert builder.open_calls_of(set()) == set()
 
 
 # ── other parts ─────────────────────────────────────────────────────

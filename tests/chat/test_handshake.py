@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from perdure.chat.handshake import Handshake, Idle, Pending, Resuming
+from perdure.chat.handshake import REMEMBERED, Handshake, Idle, Pending, Resuming
 from tests.requirements import requirement
 
 
@@ -122,6 +122,44 @@ def test_an_ack_of_another_stream_than_the_one_that_runs_gets_nothing_and_brings
     assert handshake.listeners == ("a",)
 
 
+def test_an_ack_that_crosses_a_newer_offer_leaves_that_open() -> None:
+    handshake = streaming("R1")
+    assert handshake.connected("a") == Resuming("R1")
+    handshake.accepted("R2")
+    handshake.stream_ended()
+    handshake.settled("R1")
+    handshake.streaming("R2")
+    assert handshake.probed("a") == Resuming("R2")
+    assert handshake.acked("a", "R1") == "nothing"
+    assert handshake.listeners == (), "no chunks before the replay"
+    assert handshake.acked("a", "R2") == "live"
+    assert handshake.listeners == ("a",)
+
+
+def test_an_ack_of_an_old_failure_that_crosses_an_offer_leaves_that_open() -> None:
+    handshake: Handshake[str] = Handshake("R1")
+    handshake.connected("a")
+    assert handshake.probed("a") == Resuming("R1")
+    handshake.accepted("R2")
+    handshake.probed("a")
+    assert handshake.streaming("R2") == ["a"]
+    assert handshake.acked("a", "R1") == "nothing"
+    assert handshake.listeners == ()
+    assert handshake.acked("a", "R1") == "nothing", "an ack answers an offer once"
+    assert handshake.listeners == ("a",), "the second one is of a stream that is not on offer"
+
+
+def test_acks_are_remembered_for_nobody_who_is_gone() -> None:
+    handshake = streaming("R1")
+    handshake.connected("a")
+    handshake.closed("a")
+    handshake.stream_ended()
+    handshake.streaming("R2")
+    handshake.connected("a")
+    assert handshake.acked("a", "R1") == "nothing"
+    assert handshake.listeners == ("a",)
+
+
 @pytest.mark.parametrize("stream", ["R1", "never heard of", ""])
 def test_an_ack_while_nothing_runs_learns_that_it_is_over(stream: str) -> None:
     handshake = streaming("R1", "a")
@@ -217,17 +255,27 @@ class AnyCourse(RuleBasedStateMachine):
         self.connected: list[int] = []
         self.offered: set[int] = set()
         self.parked: set[int] = set()
+        self.unanswered: dict[int, list[str]] = {}
 
     def expected(self, peer: int, *, asks: bool) -> Resuming | Pending | Idle:
         if self.running:
-            self.offered.add(peer)
+            self.offer(peer, self.running)
             return Resuming(self.running)
         if asks and self.failed:
+            self.note(peer, self.failed)
             return Resuming(self.failed)
         if self.accepted:
             self.parked.add(peer)
             return Pending(self.accepted[-1])
         return Idle()
+
+    def offer(self, peer: int, stream: str) -> None:
+        self.offered.add(peer)
+        self.note(peer, stream)
+
+    def note(self, peer: int, stream: str) -> None:
+        offers = self.unanswered.setdefault(peer, [])
+        self.unanswered[peer] = [*(offers if offers[-1:] != [stream] else offers[:-1]), stream][-REMEMBERED:]
 
     @rule(peer=peers)
     def connect(self, peer: int) -> None:
@@ -245,6 +293,7 @@ class AnyCourse(RuleBasedStateMachine):
         if peer in self.connected:
             stream = (self.running or self.failed or "R0") if right else "wrong"
             replay = self.handshake.acked(peer, stream)
+            self.answer(peer, stream)
             self.offered.discard(peer)
             if self.running:
                 assert replay == ("live" if right else "nothing")
@@ -252,9 +301,32 @@ class AnyCourse(RuleBasedStateMachine):
                 assert replay == ("failed" if right and self.failed else "over")
             assert peer in self.handshake.listeners
 
+    def answer(self, peer: int, stream: str) -> None:
+        offers = self.unanswered.get(peer, [])
+        if stream in offers:
+            self.unanswered[peer] = offers[offers.index(stream) + 1 :]
+
+    @precondition(lambda self: any(self.unanswered.values()))
+    @rule(data=st.data())
+    def ack_what_was_offered_before(self, data: st.DataObject) -> None:
+        peer = data.draw(st.sampled_from([peer for peer, offers in self.unanswered.items() if offers]))
+        stream = data.draw(st.sampled_from(self.unanswered[peer]))
+        replay = self.handshake.acked(peer, stream)
+        self.answer(peer, stream)
+        if stream != self.running and peer in self.offered:
+            assert replay == "nothing"
+            assert peer not in self.handshake.listeners, "the newer offer stands"
+            return
+        self.offered.discard(peer)
+        if self.running:
+            assert replay == ("live" if stream == self.running else "nothing")
+        else:
+            assert replay == ("failed" if stream == self.failed else "over")
+
     @rule(peer=peers)
     def close(self, peer: int) -> None:
         self.handshake.closed(peer)
+        self.unanswered.pop(peer, None)
         if peer in self.connected:
             self.connected.remove(peer)
         self.offered.discard(peer)
@@ -272,7 +344,8 @@ class AnyCourse(RuleBasedStateMachine):
     def stream(self) -> None:
         self.running = self.accepted[0]
         assert set(self.handshake.streaming(self.running)) == self.parked
-        self.offered |= self.parked
+        for peer in self.parked:
+            self.offer(peer, self.running)
         self.parked.clear()
 
     @precondition(lambda self: self.running)

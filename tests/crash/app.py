@@ -26,7 +26,7 @@ from perdure.models.contract import Chunk, ModelEvent
 from perdure.protocol.messages import text_of
 from perdure.testing import RecordedRequest
 
-__all__ = ["app"]
+__all__ = ["FOLDER", "app", "note"]
 
 FOLDER = Path(os.environ.get("PERDURE_DATA", "."))
 

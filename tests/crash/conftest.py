@@ -15,7 +15,9 @@ from tests.crash.process import Process, process
 
 __all__ = ["Start"]
 
-Start = Callable[[], Coroutine[Any, Any, Process]]
+Start = Callable[..., Coroutine[Any, Any, Process]]
+"""Starts a server on the folder, with the app of these tests or the one that is named; with ``waits=False`` it may die
+before it listens."""
 
 
 @pytest.fixture
@@ -32,10 +34,11 @@ async def start(folder: Path) -> AsyncGenerator[Start]:
     started: list[Process] = []
     async with contextlib.AsyncExitStack() as stack:
 
-        async def begin() -> Process:
-            server = await stack.enter_async_context(process(folder))
+        async def begin(target: str = "tests.crash.app:app", *, waits: bool = True) -> Process:
+            server = await stack.enter_async_context(process(folder, target))
             started.append(server)
-            await server.started()
+            if waits:
+                await server.started()
             return server
 
         yield begin

@@ -31,17 +31,24 @@ class Process:
         self.expects_traceback = False
         self._running = running
         self._errors = errors
+        self._said: list[str] = []
         self._open = contextlib.AsyncExitStack()
 
     async def started(self) -> None:
         """Wait for the line that says where it listens."""
+        self.port = int((await self.said("http://")).rpartition(":")[2])
+
+    async def said(self, beginning: str, count: int = 1) -> str:
+        """The line of its output that begins like this (with ``count``: the so-manieth), once it is there."""
         assert self._running.stdout is not None
         async with asyncio.timeout(PATIENCE):
-            while line := (await self._running.stdout.readline()).decode():
-                if line.startswith("http://"):
-                    self.port = int(line.rpartition(":")[2])
-                    return
-        raise AssertionError(f"the server did not start: {self.log()}")
+            while True:
+                found = [line for line in self._said if line.startswith(beginning)]
+                if len(found) >= count:
+                    return found[count - 1]
+                line = (await self._running.stdout.readline()).decode()
+                assert line, f"the server has ended and never said {beginning!r}: {self.log()}"
+                self._said.append(line)
 
     async def tab(self, name: str = "room", agent: str = "agent") -> Tab:
         """Open a connection."""

@@ -33,6 +33,8 @@ async def test_the_desk_asks_lists_shows_and_forgets_its_researchers(tmp_path: P
             assert await agent.overview() == {"tides": 1}
             assert await sub_agents.read_aloud(agent, "tides")
             assert await agent.overview() == {"tides": 2}
+            assert "front" in await sub_agents.ask(agent, "tides", "call where_am_i {}")
+            assert await agent.overview() == {"tides": 3}
             await agent.forget("tides")
             assert await agent.overview() == {}
 

@@ -95,6 +95,35 @@ async def test_a_call_that_was_windowed_out_of_memory_is_given_up_in_its_message
     assert till.paid == []
 
 
+@pytest.mark.parametrize("by", ["page", "code"])
+async def test_what_was_read_for_an_answer_is_let_go_of_when_nothing_goes_on(till: Till, by: str) -> None:
+    @callable
+    async def agree(self: Think) -> bool:
+        return await self.approve("c1", go_on=False)
+
+    @callable
+    def held(self: Think) -> int:
+        """Bytes of the conversation that are in memory."""
+        nodes = self._bound.chat._transcript.known.values()
+        return sum(node.size for node in nodes if node.loaded)
+
+    model = ScriptedModel([[pays()]])
+    kind = agent(model, till.tool, hydration_byte_budget=4000, note=note, agree=agree, held=held)
+    async with hosting(kind) as host:
+        room = Room(host)
+        await room.ask()
+        for _ in range(8):
+            await room.line.call("note", 1000)
+        assert await room.line.call("held") <= 4000
+        if by == "page":
+            room.decide("c1", autoContinue=False)
+        else:
+            assert await room.line.call("agree")
+        await room.settle()
+        assert (await stored_parts(host))["c1"]["state"] == "approval-responded"
+        assert await room.line.call("held") <= 4000
+
+
 # ── the message was replaced ────────────────────────────────────────
 
 
@@ -424,3 +453,61 @@ async def test_a_continuation_that_is_stopped_before_it_began_gives_its_approved
         await room.ask("Go on.")
         assert strict_provider_errors(model.requests[1]) == []
     assert till.paid == []
+
+
+# ── the message has left the path ───────────────────────────────────
+
+
+@callable
+async def branch(self: Think) -> None:
+    """Let the conversation go on after the first question in another way."""
+    await self.add_messages("Something else.", parent=self.messages[0]["id"])
+
+
+async def test_an_answer_to_a_call_that_is_not_shown_any_more_is_kept_and_nothing_goes_on(till: Till) -> None:
+    model = ScriptedModel([[call("place", id="c1"), pays(1, "c2")], [say("done")]])
+    async with hosting(agent(model, till.tool, PLACE, branch=branch)) as host:
+        room = Room(host)
+        await room.ask()
+        await room.line.call("branch")
+        room.result("c1", "Brno")
+        room.decide("c2")
+        await room.settle()
+        await host.advance(WINDOW)
+        assert len(model.requests) == 1
+        assert [message["role"] for message in await room.messages()] == ["user", "user"]
+        await room.ask("Go on.")
+        model.assert_done()
+        states = {row.call: row.state for row in await host.read(LoadInteractions("agent/room"))}
+        assert states == {}, "nothing of it is open"
+    assert till.paid == []
+
+
+async def test_a_conversation_that_takes_another_way_before_the_continuation_begins_goes_that_way(till: Till) -> None:
+    model = ScriptedModel([[pays()]])
+    async with hosting(agent(model, till.tool, branch=branch)) as host:
+        room = Room(host)
+        await room.ask()
+        room.decide("c1")
+        await room.line.call("branch")
+        end = await room.continued()
+        assert end["outcome"] == "skipped"
+        model.assert_done()
+        assert await host.read(LoadInteractions("agent/room")) == []
+    assert till.paid == []
+
+
+async def test_a_call_far_back_on_the_path_is_answered_and_gone_on_with(till: Till) -> None:
+    """Its message is so far back that the part of the path that is in memory does not border on it."""
+    model = ScriptedModel([[pays()], [say("done")]])
+    kind = agent(model, till.tool, hydration_byte_budget=1500, note=note)
+    async with hosting(kind) as host:
+        room = Room(host)
+        await room.ask()
+        for _ in range(8):
+            await room.line.call("note", 1000)
+        room.decide("c1")
+        await room.continued()
+        assert (await stored_parts(host))["c1"]["output"] == "paid 1"
+        assert [row.role for row in await host.read(LoadPath("agent/room"))] == ["user", "assistant", *["user"] * 8]
+    assert till.paid == [1]

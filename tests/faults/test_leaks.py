@@ -11,6 +11,7 @@ from perdure import ModelUnreachable, tool
 from perdure.agent.stream import LiveStream
 from perdure.agent.turn import Turn
 from perdure.chat.builder import MessageBuilder
+from perdure.server.transport import WebSocketProtocol
 from perdure.testing import Gate, ScriptedModel, call, fail, pause, say
 from tests.support import Serve, agent, chat_request
 
@@ -29,7 +30,7 @@ def alive(*kinds: type) -> dict[str, int]:
 
 
 async def test_connections_that_are_gone_are_let_go_of(serve: Serve) -> None:
-    kinds = (perdure.server.connection.Connection, perdure.agent.connection.Connection)
+    kinds = (perdure.server.connection.Connection, perdure.agent.connection.Connection, WebSocketProtocol)
     server = await serve(agent(ScriptedModel([])))
     stays = await server.tab()
     await stays.opened()

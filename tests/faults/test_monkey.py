@@ -15,6 +15,7 @@ import pytest
 from perdure import ChatModel, Finish, ModelRequest, ModelUnreachable, Tool, tool
 from perdure.models.contract import ModelEvent
 from perdure.testing import Gate, RecordedRequest, strict_provider_errors
+from tests.faults.fuzz.checks import check_streams
 from tests.support import Frame, Serve, Serving, Tab, agent, chat_request, user_message
 
 pytestmark = pytest.mark.anyio
@@ -174,34 +175,6 @@ class Monkey:
                 await tab.ack(offers[-1])
 
 
-def check_streams(tab: Tab, acked: set[str]) -> None:
-    """Chunks of a request come in order without a gap, or start again in a replay; nothing follows the end.
-
-    Gaps are left to a tab that has acked other streams: such an ack, when it meets a new offer, takes it up without a
-    replay (reference: protocol §9.5).
-    """
-    last: dict[str, int] = {}
-    ended: set[str] = set()
-    for frame in tab.frames:
-        request = frame.get("id")
-        if frame["type"] != "cf_agent_use_chat_response" or request is None:
-            continue
-        if frame.get("replay") or frame.get("error"):
-            last[request] = frame.get("seq", last.get(request, -1))
-            continue
-        if frame["done"]:
-            ended.add(request)  # again for a request that is sent again
-        else:
-            if frame["seq"] == 0:
-                # Sent again after a clear: a request that was answered without a turn of its own runs this time.
-                last.pop(request, None)
-                ended.discard(request)
-            assert request not in ended, f"{frame} follows the end of its request"
-            if not acked - {request}:
-                assert frame["seq"] == last.get(request, -1) + 1, f"a gap before {frame}"
-            last[request] = frame["seq"]
-
-
 @pytest.mark.parametrize("seed", range(12))
 async def test_whatever_the_monkey_does(serve: Serve, seed: int) -> None:
     chance = random.Random(seed)
@@ -225,7 +198,7 @@ async def test_whatever_the_monkey_does(serve: Serve, seed: int) -> None:
         snapshots = [frame for frame in seen.frames if frame["type"] == "cf_agent_chat_messages"]
         assert snapshots[-1]["messages"] == stored
     for seen in [*monkey.tabs, *monkey.past]:
-        check_streams(seen, monkey.acked[seen])
+        check_streams(seen.frames)
     for request in model.requests:
         assert strict_provider_errors(request) == [], json.dumps(request.messages)
     assert (await tab.probe("p-last"))["reason"] == "idle"

@@ -165,6 +165,41 @@ async def test_a_regenerate_while_another_question_waits_keeps_both_questions(se
     await usable(tab, model)
 
 
+@pytest.mark.parametrize(
+    "stopped", [set(some) for count in range(5) for some in itertools.combinations(range(1, 5), count)]
+)
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_whichever_waiting_requests_are_stopped_each_question_stands_before_its_own_answer(
+    serve: Serve, stopped: set[int], restarts: bool
+) -> None:
+    gates = [Gate() for _ in range(5)]
+    model = ScriptedModel([[say(f"{number}."), pause(gates[number])] for number in range(5) if number not in stopped])
+    server = await serve(agent(model))
+    tab = await server.tab()
+    for number in range(5):
+        await tab.ask(f"r{number}", user_message(f"q{number}", f"u{number}"))
+    for number in stopped:
+        await tab.cancel(f"r{number}")
+    await tab.settle()
+    if restarts:
+        await gates[0].reached()
+        await server.stop()
+        server = await serve(agent(ScriptedModel([])))
+        answered = {0}
+    else:
+        for gate in gates:
+            gate.open()
+        answered = set(range(5)) - stopped
+        for number in answered:
+            await tab.done(f"r{number}")
+    texts = [message["parts"][-1]["text"] for message in await server.stored()]
+    expected = [[f"q{number}", f"{number}."] if number in answered else [f"q{number}"] for number in range(5)]
+    assert texts == list(itertools.chain(*expected))
+    for request in model.requests:
+        shown = [message["parts"][-1]["text"] for message in request.messages]
+        assert shown == texts[: texts.index(shown[-1]) + 1], "every prompt has all that was said before, in that order"
+
+
 async def test_requests_that_wait_survive_many_stops_and_questions_in_between(serve: Serve) -> None:
     gate = Gate()
     model = ScriptedModel([[pause(gate), say("0.")], *(say(f"{number}.") for number in range(1, 6)), say("Last.")])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from perdure import Agent, ChatModel, Connection, Finish, ModelRequest, tool
+from perdure import Agent, ChatModel, ConfigurationError, Connection, Finish, ModelRequest, Think, tool
 from perdure.models.contract import ModelEvent
 from perdure.testing import Gate, ScriptedModel, call, chunk, fail, pause, say, strict_provider_errors
-from tests.support import ErrorLog, Serve, Tab, agent, chunks_of
+from tests.support import Doing, ErrorLog, Serve, Tab, agent, chunks_of, do
 
 pytestmark = pytest.mark.anyio
 
@@ -234,6 +234,48 @@ async def test_a_connection_is_closed_with_a_reason_of_any_length(serve: Serve) 
     code, reason = await tab.ended()
     assert code == 4000
     assert reason == "é" * 61
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(lambda agent: agent.connections[0].send({"a": 1}), id="sends a dict"),
+        pytest.param(lambda agent: agent.broadcast(b"bytes"), id="broadcasts bytes"),
+        *(
+            pytest.param(lambda agent, code=code: agent.connections[0].close(code), id=f"closes with {code!r:.12}")
+            for code in (0, 999, 1004, 1005, 1006, 1015, 2999, 5000, 10**400, -1, True, 1000.0, "1000", None)
+        ),
+        pytest.param(lambda agent: agent.connections[0].close(4000, 5), id="closes for a number"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_where_the_mistake_is(serve: Serve, mistake: Any) -> None:
+    """Not when its turn comes: then nothing would be sent any more."""
+
+    class Worker(Doing, Think):
+        model = ScriptedModel([say("Next.")])
+
+    server = await serve(Worker)
+    tab = await server.tab(agent="worker")
+
+    async def slip(agent: Any) -> None:
+        agent.set_state("something to wait for")
+        with pytest.raises((TypeError, ConfigurationError)):
+            mistake(agent)
+
+    await do(tab, slip)
+    await goes_on(tab)
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1008, 1011, 1013, 1014, 3000, 4999])
+async def test_a_connection_can_be_closed_with_any_code_that_may_be_sent(serve: Serve, code: int) -> None:
+    server = await serve(Doing)
+    tab = await server.tab(agent="doing")
+
+    async def close(agent: Any) -> None:
+        agent.connections[0].close(code, "half an emoji: \ud83d")
+
+    await do(tab, close)
+    assert await tab.ended() == (code, "half an emoji: ?")
 
 
 async def test_an_agent_that_does_not_chat_has_no_messages(serve: Serve) -> None:

@@ -297,6 +297,19 @@ async def test_a_new_question_after_results_is_answered_afresh() -> None:
     assert called(await ask(*history)) == [("get_time", {"city": "Rome"})]
 
 
+async def test_recap_lists_what_the_user_said_as_far_as_the_model_is_shown_it() -> None:
+    history = [user("weather in Paris"), assistant(settled("get_weather", "sun")), user("tea " * 40), user("recap")]
+
+    told = said(await ask(*history))
+    assert told.splitlines() == [
+        "What I am shown of what you said:",
+        "",
+        "- weather in Paris",
+        f"- {('tea ' * 40)[:79]}…",
+        "- recap",
+    ]
+
+
 async def test_error_fails_with_that_text() -> None:
     with pytest.raises(ModelRejected, match=r"^no luck today$"):
         await ask(user("error no luck today"))

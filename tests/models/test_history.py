@@ -116,6 +116,8 @@ def test_a_system_message_is_a_system_prompt() -> None:
     assert shown(message) == [["request", ("system-prompt", "a\n\nb")]]
 
 
+NOT_NOW = "Tool call execution denied. The reason: not now"
+
 RESULTS: list[tuple[Part, tuple[Any, ...]]] = [
     (tool("output-available", output={"sum": 3, "of": [1, 2]}), ('{"sum":3,"of":[1,2]}', "success")),
     (tool("output-available", output="as it is"), ("as it is", "success")),
@@ -124,10 +126,10 @@ RESULTS: list[tuple[Part, tuple[Any, ...]]] = [
     (tool("output-available"), ("null", "success")),
     (tool("output-available", output=[1]), ("[1]", "success")),
     (tool("output-error", errorText="boom"), ("boom", "failed")),
-    (tool("output-denied", approval={"id": "p", "approved": False, "reason": "not now"}), ("not now", "denied")),
+    (tool("output-denied", approval={"id": "p", "approved": False, "reason": "not now"}), (NOT_NOW, "denied")),
     (tool("output-denied", approval={"id": "p", "approved": False}), (DENIED, "denied")),
     (tool("output-denied"), (DENIED, "denied")),
-    (tool("approval-responded", approval={"id": "p", "approved": False, "reason": "no"}), ("no", "denied")),
+    (tool("approval-responded", approval={"id": "p", "approved": False, "reason": "not now"}), (NOT_NOW, "denied")),
 ]
 
 

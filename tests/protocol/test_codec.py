@@ -1,6 +1,8 @@
 """JSON in and out."""
 
 import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -52,6 +54,44 @@ def test_text_is_compact() -> None:
 )
 def test_lone_surrogates_are_replaced_and_pairs_are_joined(value: Any, text: str) -> None:
     assert codec.encode_text(value) == text
+
+
+class Holder(msgspec.Struct):
+    value: Any
+    raw: msgspec.Raw = msgspec.Raw(b'"\\ud800"')
+
+
+@dataclass
+class Record:
+    value: Any
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Holder("\ud800"), '{"value":"\ufffd","raw":"\ufffd"}'),
+        ([Holder({"a": Record("\udc00")})], '[{"value":{"a":{"value":"\ufffd"}},"raw":"\ufffd"}]'),
+        (Record(("\ud800", {"\udfff"})), '{"value":["\ufffd",["\ufffd"]]}'),
+        (
+            {"a": Record("\ud800"), "b": datetime(2026, 1, 2, tzinfo=UTC)},
+            '{"a":{"value":"\ufffd"},"b":"2026-01-02T00:00:00Z"}',
+        ),
+    ],
+)
+def test_lone_surrogates_are_replaced_in_whatever_has_a_json_form(value: Any, text: str) -> None:
+    assert codec.encode_text(value) == text
+
+
+def test_what_has_no_json_form_is_refused_beside_lone_surrogates_too() -> None:
+    with pytest.raises(TypeError):
+        codec.encode_text(["\ud800", object()])
+
+
+def test_sound_is_what_is_read_again() -> None:
+    for value in ("a", "é", {"a": [1, None]}, ["\ud83d\ude00"], "\ud800", {"\ud800": float("nan")}):
+        assert codec.sound(value) == codec.decode(codec.encode_text(value))
+    kept = {"text": "é"}
+    assert codec.sound(kept) is kept
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])

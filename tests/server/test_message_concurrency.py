@@ -274,8 +274,8 @@ async def test_drop_leaves_no_trace_of_what_overlaps(serve: Serve) -> None:
     tab, other = await server.tab(), await server.tab()
     first, second = user_message("A"), user_message("B", "u-B")
     await tab.ask("A", first)
-    await gate.reached()
-    await other.settle()
+    for each in (tab, other):
+        await each.delta("A", "one")
     start, mark = len(tab.frames), len(other.frames)
     await tab.ask("B", first, second)
     await tab.done("B")

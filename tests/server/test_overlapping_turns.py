@@ -211,7 +211,7 @@ async def test_turns_of_the_server_are_not_superseded_and_supersede_nobody(serve
     assert shown(model.requests[3]) == ["A", "one.", *kept, "S", "s.", "T", "t.", "C"]
 
 
-@requirement("engine:102", "protocol:103")
+@requirement("engine:5", "engine:102", "protocol:103")
 @pytest.mark.parametrize("strategy", ["latest", "merge", "drop", Debounce(ms=3_600_000)])
 async def test_a_message_right_after_a_clear_overlaps_nothing(serve: Serve, strategy: Any) -> None:
     gate = Gate()
@@ -235,6 +235,7 @@ async def test_a_message_right_after_a_clear_overlaps_nothing(serve: Serve, stra
     assert shown(model.requests[1]) == ["N"]
 
 
+@requirement("engine:5")
 async def test_a_second_message_after_a_clear_overlaps_the_first(serve: Serve) -> None:
     gate, unwound = Gate(), Gate()
 

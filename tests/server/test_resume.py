@@ -319,6 +319,38 @@ async def test_acks_of_other_streams_disturb_nobody_and_free_who_sent_them(serve
     assert text_of(chunks_of(late.frames, "r2")) == "bc"
 
 
+@requirement("protocol:87", "protocol:89")
+async def test_an_ack_that_crosses_the_offer_of_the_next_stream_loses_nothing_of_that(serve: Serve) -> None:
+    """The page acks each offer once: the ack of the first stream is no answer to the offer of the second."""
+    first, second, third = Gate(), Gate(), Gate()
+    moves = [say("x"), pause(second), say("y"), pause(third), say("z")]
+    server = await serve(agent(ScriptedModel([[say("a"), pause(first)], moves])))
+    tab = await server.tab()
+    await tab.ask("r1", "First")
+    await first.reached()
+    late = await server.tab()
+    await late.opened()
+    first.open()
+    await late.done("r1")
+    await tab.ask("r2", *(await server.stored()), user_message("Second"))
+    await second.reached()
+    assert (await late.probe("p"))["id"] == "r2"
+
+    start = len(late.frames)
+    await late.ack("r1")
+    second.open()
+    await third.reached()
+    await late.settle()
+    assert late.frames[start:] == [], "no chunks before the replay"
+    await late.ack("r2")
+    await late.seen(lambda frame: frame.get("replayComplete", False))
+    third.open()
+    await late.done("r2")
+    chunks = [frame for frame in late.frames[start:] if "seq" in frame]
+    assert [frame["seq"] for frame in chunks] == list(range(len(chunks)))
+    assert text_of(chunks_of(chunks, "r2")) == "xyz"
+
+
 @requirement("protocol:90")
 async def test_an_ack_of_an_unknown_or_finished_stream_is_answered_once(serve: Serve) -> None:
     server = await serve(agent(ScriptedModel([say("Hello.")])))

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
+from websockets.frames import Frame, Opcode
 
 from perdure import Agent, App, Connection, callable
 from perdure.server.transport import PIECE, WebSocketProtocol
-from tests.support import serving_app
+from tests.support import ErrorLog, serving_app
 
 pytestmark = pytest.mark.anyio
 
@@ -167,3 +168,23 @@ async def test_frames_go_out_in_the_last_moment_before_the_server_stops(tmp_path
         await tab.send("go")
         assert (await tab.ended())[0] == 1012
         assert [frame["n"] for frame in tab.frames if frame["type"] == "said"] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    "pieces", [[b"\xff"], [b'{"a":"', b"\xf0\x9f\x90", b'"}'], [b"\xed\xa0\x80"], [b"{}", b"\xc3"]]
+)
+async def test_text_that_is_no_utf8_closes_the_connection_that_sent_it_and_is_no_error_of_the_server(
+    tmp_path: Path, log: ErrorLog, pieces: list[bytes]
+) -> None:
+    async with serving_app(App(Speaker, data=tmp_path), ws=WebSocketProtocol) as server:
+        tab, other = await server.tab(agent="speaker"), await server.tab(agent="speaker")
+        for number, piece in enumerate(pieces):
+            opcode = Opcode.CONT if number else Opcode.TEXT
+            tab.write(Frame(opcode, piece, fin=number == len(pieces) - 1).serialize(mask=True))
+        tab.write_frame("{}")
+        code, reason = await tab.ended()
+        assert code == 1007
+        assert "UTF-8" in reason
+        await other.send({"type": "rpc", "id": "1", "method": "say", "args": [[3]]})
+        await other.seen(lambda frame: frame.get("id") == "1")
+    assert log.errors == []

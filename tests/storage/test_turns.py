@@ -179,3 +179,16 @@ async def test_only_the_closed_turns_that_ended_last_are_kept(store: SqliteStore
     assert record.closed_turns == [f"t{n}" for n in range(3, count)]
     assert [row.id for row in record.open_turns] == ["stays open"]
     await write(store, "a", turn("t0"))  # a forgotten id is free again
+
+
+async def test_turns_that_closed_while_an_earlier_one_is_open_were_withdrawn(store: SqliteStore) -> None:
+    for number in range(5):
+        await write(store, "a", turn(f"t{number}"))
+        await write(store, "b", turn(f"t{number}"))
+    await write(store, "a", closing("t3"), closing("t0"), closing("t2"))
+    record = await store.read(LoadAgent("a"))
+    assert [row.id for row in record.open_turns] == ["t1", "t4"]
+    assert [row.id for row in record.withdrawn] == ["t2", "t3"]
+    assert (await store.read(LoadAgent("b"))).withdrawn == []
+    await write(store, "a", closing("t1"), closing("t4"))
+    assert (await store.read(LoadAgent("a"))).withdrawn == []

@@ -15,15 +15,17 @@ __all__ = ["Doubles", "default_engine"]
 class Doubles:
     """An engine whose store delays, fails and fences, and whose bus serialises."""
 
-    def __init__(self, seed: int | None = 1) -> None:
+    def __init__(self, seed: int | None = 1, *, longest_ms: float = 3) -> None:
         """Doubles for one server.
 
         Args:
             seed: Of the store's delays; ``None`` for none.
+            longest_ms: The longest of them.
         """
         self.bus = SerialisingBus()
         self.engine = Engine(
-            make_bus=lambda: self.bus, open_store=TryingStore.opener(SqliteStore.open, self._opened, seed)
+            make_bus=lambda: self.bus,
+            open_store=TryingStore.opener(SqliteStore.open, self._opened, seed, longest_ms=longest_ms),
         )
         self._store: TryingStore | None = None
 

@@ -144,6 +144,11 @@ class Tab:
 
     # ── receiving ───────────────────────────────────────────────────
 
+    async def changed(self) -> None:
+        """Returns once another frame is here, or the connection was closed."""
+        self._changed.clear()
+        await self._changed.wait()
+
     async def next(self, wanted: Callable[[Frame], bool] = lambda frame: True, *, since: int | None = None) -> Frame:
         """The first frame from now on (or from index ``since``) that is wanted."""
         index = len(self.frames) if since is None else since

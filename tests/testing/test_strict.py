@@ -18,6 +18,7 @@ CALL: Any = {
     "output": None,
 }
 TEXT: Any = {"type": "text", "text": "done"}
+STEP: Any = {"type": "step-start"}
 
 
 def asked(*messages: Any, tools: tuple[str, ...] = ()) -> ModelRequest:
@@ -29,7 +30,7 @@ def asked(*messages: Any, tools: tuple[str, ...] = ()) -> ModelRequest:
 
 
 def assistant(*parts: Any) -> Any:
-    return {"id": "a", "role": "assistant", "parts": [{"type": "step-start"}, *parts]}
+    return {"id": "a", "role": "assistant", "parts": [STEP, *parts]}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,7 @@ def assistant(*parts: Any) -> Any:
     [
         [USER],
         [USER, assistant(CALL)],
+        [USER, assistant(CALL, TEXT)],
         [USER, assistant(CALL, CALL | {"toolCallId": "c2"}, {"type": "step-start"})],
         [USER, assistant(CALL, {"type": "step-start"}, TEXT), USER],
         [USER, assistant(CALL | {"state": "output-error", "errorText": "boom"})],
@@ -53,7 +55,8 @@ def test_a_proper_conversation_is_accepted(messages: list[Any]) -> None:
     [
         ([], "there are no messages"),
         ([USER, assistant(TEXT)], "the request ends in an assistant item"),
-        ([USER, assistant(CALL, TEXT)], "the request ends in an assistant item"),
+        ([USER, assistant(CALL, STEP, TEXT)], "the request ends in an assistant item"),
+        ([USER, assistant(CALL | {"providerExecuted": True})], "the request ends in an assistant item"),
         ([USER, assistant()], "the request ends in an assistant item"),
         ([USER, assistant(CALL | {"state": "input-available"})], "message 1: call c1 of add has no result"),
         ([USER, assistant(CALL | {"state": "approval-requested"}), USER], "message 1: call c1 of add has no result"),
@@ -64,7 +67,8 @@ def test_a_proper_conversation_is_accepted(messages: list[Any]) -> None:
         ([assistant(CALL | {"input": '{"a":'}), USER], "message 0: the input of call c1 of add is not an object"),
         ([assistant(CALL | {"input": None}), USER], "message 0: the input of call c1 of add is not an object"),
         ([assistant(CALL | {"toolCallId": ""}), USER], "message 0: a result of add belongs to no call: it has no id"),
-        ([assistant(CALL, CALL), USER], "message 0: call id c1 is used 2 times"),
+        ([assistant(CALL, CALL), USER], "call id c1 is used 2 times"),
+        ([assistant(CALL), USER, assistant(STEP, CALL), USER], "call id c1 is used 2 times"),
         ([assistant(CALL | {"type": "tool-a.b"}), USER], "message 0: tool name 'a.b' of call c1 is not allowed"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The JavaScript clients, installed from npm, against a server process: each case of ``run.mjs`` that is promised.
+"""The JavaScript clients, installed from npm, against a server process: each case of ``run.mjs``.
 
 One Node process runs the cases of an area, on first need; each case is a test of its own.
 """
@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import requirement
 from tests.support.process import ServerProcess
 
 HERE = Path(__file__).parent
-
-NOT_PROMISED = ("client tool:", "approval:", "tabs: an approval")
-"""Beginnings of the names of the cases that the server does not claim to hold: README names what it cannot do yet."""
 
 Verdicts = Callable[[str, str], str]
 
@@ -30,15 +28,15 @@ def node(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=HERE, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False)
 
 
-def promised_cases() -> list[tuple[str, str]]:
+def all_cases() -> list[tuple[str, str]]:
     """Area and name of the cases. Without Node there are none, which ``test_the_runner_is_installed`` reports."""
     if shutil.which("node") is None:
         return []
     pairs = (line.split("\t") for line in node("--list").stdout.splitlines())
-    return [(area, name) for area, name in pairs if not name.startswith(NOT_PROMISED)]
+    return [(area, name) for area, name in pairs]
 
 
-CASES = promised_cases()
+CASES = all_cases()
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +76,7 @@ def test_the_runner_is_installed() -> None:
     assert CASES, node("--list").stderr
 
 
+@requirement("protocol:98")
 @pytest.mark.timeout(330)
 @pytest.mark.parametrize(("area", "name"), CASES, ids=[name for _, name in CASES])
 def test_the_client_gets_what_it_expects(area: str, name: str, verdict: Verdicts) -> None:

@@ -1,10 +1,18 @@
 import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { fitHeight } from "../lib/fitHeight";
 import { Icon } from "./Icon";
 
-type Props = { busy: boolean; disabled: boolean; onSend: (text: string) => void; onStop: () => void };
+type Props = {
+  busy: boolean;
+  disabled: boolean;
+  /** A call waits for somebody: a message leaves it without an answer. */
+  waiting: boolean;
+  onSend: (text: string) => void;
+  onStop: () => void;
+};
 
 /** Where one writes: Enter sends, Shift+Enter makes a new line. */
-export function Composer({ busy, disabled, onSend, onStop }: Props) {
+export function Composer({ busy, disabled, waiting, onSend, onStop }: Props) {
   const [text, setText] = useState("");
   const box = useRef<HTMLTextAreaElement>(null);
 
@@ -12,12 +20,7 @@ export function Composer({ busy, disabled, onSend, onStop }: Props) {
     // A phone would open its keyboard over the conversation.
     if (matchMedia("(pointer: fine)").matches) box.current?.focus();
   }, []);
-  useLayoutEffect(() => {
-    // As tall as its text; the style sheet sets the limit.
-    const area = box.current!;
-    area.style.height = "auto";
-    area.style.height = `${area.scrollHeight}px`;
-  });
+  useLayoutEffect(() => fitHeight(box.current!));
 
   const send = () => {
     if (!text.trim() || disabled) return;
@@ -43,7 +46,7 @@ export function Composer({ busy, disabled, onSend, onStop }: Props) {
         ref={box}
         rows={1}
         aria-label="Message"
-        placeholder="Write a message"
+        placeholder={waiting ? "Write a message instead" : "Write a message"}
         data-testid="composer"
         value={text}
         disabled={disabled}

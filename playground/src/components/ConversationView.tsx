@@ -1,4 +1,5 @@
 import { Suspense, useEffect } from "react";
+import { AnswersProvider } from "../lib/answers";
 import type { Connection } from "../lib/connection";
 import type { Place } from "../lib/place";
 import { useConversation } from "../lib/useConversation";
@@ -11,7 +12,12 @@ import { Loading } from "./Loading";
 import { Toolbar } from "./Toolbar";
 import { Transcript } from "./Transcript";
 
-type Props = { place: Place; onConnection: (connection: Connection) => void; onReconnect: () => void };
+type Props = {
+  place: Place;
+  agentClass: string;
+  onConnection: (connection: Connection) => void;
+  onReconnect: () => void;
+};
 
 export function ConversationView(props: Props) {
   return (
@@ -21,10 +27,10 @@ export function ConversationView(props: Props) {
   );
 }
 
-function LoadedConversation({ place, onConnection, onReconnect }: Props) {
+function LoadedConversation({ place, agentClass, onConnection, onReconnect }: Props) {
   const conversation = useConversation(place);
-  const { messages, connection, busy } = conversation;
-  const { box, content, atEnd, toEnd } = useStickToBottom();
+  const { messages, connection, busy, running, waitsFor } = conversation;
+  const { box, content, atEnd, toEnd } = useStickToBottom(messages.length > 0);
 
   const reason = connection.state === "refused" ? connection.reason : "";
   useEffect(() => {
@@ -40,7 +46,11 @@ function LoadedConversation({ place, onConnection, onReconnect }: Props) {
     <>
       <main className="scroller" ref={box}>
         <div ref={content} className="column">
-          {messages.length > 0 ? <Transcript messages={messages} busy={busy} /> : <EmptyState onPick={send} disabled={refused} />}
+          {messages.length > 0 ? (
+            <AnswersProvider value={conversation.answers}>
+              <Transcript messages={messages} running={running} connected={connection.state === "connected"} />
+            </AnswersProvider>
+          ) : <EmptyState agentClass={agentClass} onPick={send} disabled={refused} />}
         </div>
       </main>
       <div className="dock column">
@@ -56,11 +66,20 @@ function LoadedConversation({ place, onConnection, onReconnect }: Props) {
             text={conversation.error}
             retry="Try again"
             onRetry={conversation.retry}
-            onDismiss={conversation.forgetError}
+            onDismiss={conversation.forget}
+          />
+        )}
+        {conversation.notTaken !== null && (
+          <ErrorBanner
+            title="The agent was busy and did not take your message"
+            text={conversation.notTaken}
+            retry="Send again"
+            onRetry={() => send(conversation.notTaken!)}
+            onDismiss={conversation.forget}
           />
         )}
         <Toolbar conversation={conversation} />
-        <Composer busy={busy} disabled={refused} onSend={send} onStop={conversation.stop} />
+        <Composer busy={busy} disabled={refused} waiting={waitsFor !== ""} onSend={send} onStop={conversation.stop} />
       </div>
     </>
   );

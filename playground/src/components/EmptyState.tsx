@@ -1,19 +1,20 @@
-const EXAMPLES = ["What's the weather in Paris?", 'call roll_dice {"sides": 20}', "long 300", "help"];
+import { introductionTo } from "../lib/suggestions";
+
+type Props = { agentClass: string; onPick: (text: string) => void; disabled: boolean };
 
 /** What a conversation without messages shows: a way to begin. */
-export function EmptyState({ onPick, disabled }: { onPick: (text: string) => void; disabled: boolean }) {
+export function EmptyState({ agentClass, onPick, disabled }: Props) {
+  const { about, suggestions } = introductionTo(agentClass);
   return (
     <section className="empty" data-testid="empty">
       <h2>Start a conversation</h2>
-      <p>
-        Reload in mid-answer, open a second tab, restart the server: the conversation goes on. These suit the built-in demo
-        model:
-      </p>
+      <p>{about}</p>
       <ul>
-        {EXAMPLES.map((text) => (
+        {suggestions.map(({ text, shows }) => (
           <li key={text}>
             <button type="button" disabled={disabled} data-testid="example" onClick={() => onPick(text)}>
               {text}
+              <small>{shows}</small>
             </button>
           </li>
         ))}

@@ -1,33 +1,51 @@
-import { type DynamicToolUIPart, getToolName, type ToolUIPart } from "ai";
+import { getToolName } from "ai";
+import { useRef } from "react";
+import { questionOf, type Situation, type ToolPart, viewOf } from "../lib/calls";
+import { AnswerForm } from "./AnswerForm";
+import { ApprovalForm } from "./ApprovalForm";
 import { Icon } from "./Icon";
 import { Value } from "./Value";
 
-type ToolPart = ToolUIPart | DynamicToolUIPart;
+type Props = { part: ToolPart; situation: Situation };
 
-const STATES: Record<ToolPart["state"], { label: string; tone: "busy" | "waiting" | "good" | "bad" }> = {
-  "input-streaming": { label: "Preparing", tone: "busy" },
-  "input-available": { label: "Running", tone: "busy" },
-  "approval-requested": { label: "Waiting for approval", tone: "waiting" },
-  "approval-responded": { label: "Answered", tone: "busy" },
-  "output-available": { label: "Done", tone: "good" },
-  "output-error": { label: "Failed", tone: "bad" },
-  "output-denied": { label: "Denied", tone: "bad" },
-};
-
-/** One tool call: its name, how far it is, what went in and what came out. */
-export function ToolCard({ part }: { part: ToolPart }) {
+/** One tool call: its name, how far it is, what went in and what came out, and what can be said to it. */
+export function ToolCard({ part, situation }: Props) {
   const name = getToolName(part);
-  const { label, tone } = STATES[part.state];
+  const { label, tone, waits, note } = viewOf(part, situation);
+  const card = useRef<HTMLElement>(null);
+  const question = questionOf(part);
+  // The control that had the focus goes away; the reader stays at the card.
+  const onAnswered = () => card.current?.focus({ preventScroll: true });
   return (
-    <section className="tool-card" aria-label={`Tool ${name}`} data-testid="tool-card" data-tool={name} data-state={part.state}>
+    <section
+      ref={card}
+      tabIndex={-1}
+      className={waits ? "tool-card waiting" : "tool-card"}
+      aria-label={`Tool ${name}: ${label}`}
+      data-testid="tool-card"
+      data-tool={name}
+      data-state={part.state}
+    >
       <header>
-        <Icon name="tool" />
+        <Icon name={question ? "question" : "tool"} />
         <span className="tool-name">{name}</span>
-        <span className={`pill ${tone}`}>{label}</span>
+        <span className={`pill ${tone}`} data-testid="tool-status">
+          {label}
+        </span>
       </header>
-      {part.input !== undefined && <Value label="Input" value={part.input} />}
-      {part.state === "output-available" && <Value label="Output" value={part.output} />}
-      {part.state === "output-error" && <Value label="Error" value={part.errorText} />}
+      {question && (
+        <p className="question as-typed" data-testid="question">
+          {question.question}
+        </p>
+      )}
+      {/* The form for an approval shows the input itself: it can be changed there. */}
+      {part.input !== undefined && !question && waits !== "approval" && <Value label="Input" value={part.input} />}
+      {waits === "approval" && <ApprovalForm key={part.toolCallId} part={part} onAnswered={onAnswered} />}
+      {waits === "answer" && <AnswerForm part={part} options={question?.options ?? []} onAnswered={onAnswered} />}
+      {part.state === "output-available" && <Value label={question ? "Answer" : "Output"} value={part.output} />}
+      {note && <p className="remark">{note}</p>}
+      {part.state === "output-error" && !note && <Value label="Error" value={part.errorText} />}
+      {part.approval?.reason && <Value label="Reason" value={part.approval.reason} />}
     </section>
   );
 }

@@ -1,9 +1,13 @@
 import { useAgentChat } from "@cloudflare/think/react";
 import { useAgent } from "agents/react";
+import { generateId } from "ai";
 import { useState } from "react";
+import { ANSWERED, OFFERED } from "./browserTools";
+import { lastCalls, waitingFor } from "./calls";
 import { describeConnection } from "./connection";
 import { loadHistory } from "./loadHistory";
 import type { Place } from "./place";
+import { runHere, useAnswering, useApprovedCalls } from "./useAnswering";
 import { useRunningTurn } from "./useRunningTurn";
 
 /** What the chat hook reports when it loses its socket in mid-stream; it resumes by itself afterwards. */
@@ -21,57 +25,91 @@ export function useConversation({ agent: path, name }: Place) {
     maxReconnectionDelay: 4000,
     onOpen: () => setWasOpen(true),
   });
+  const [skipped, setSkipped] = useState(false);
+  const [sent, setSent] = useState<{ id: string; text: string } | null>(null);
   const [turnError, setTurnError] = useState<string | null>(null);
   const chat = useAgentChat({
     agent,
     getInitialMessages: loadHistory,
+    tools: OFFERED,
+    experimental_automaticToolResolution: true, // without it the hook does not run their `execute`
+    onToolCall: ({ toolCall: { toolCallId, toolName, input }, addToolOutput }) => {
+      // The hook asks for every open call: also for those that it runs itself, and those that a person answers.
+      if (!Object.hasOwn(ANSWERED, toolName)) return;
+      const call = { id: toolCallId, tool: toolName, input };
+      return runHere(agent, call, (output) => addToolOutput({ toolCallId, output }));
+    },
     // Also reports turns of other tabs, and the last one's failure after a reload.
     onTurnEnd: (turn) => {
-      if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
+      // Only its sender is told of a message that is not answered: replaced by a newer one, or not taken at all.
+      if (turn.outcome === "skipped") setSkipped(true);
+      else if (turn.outcome === "error") setTurnError(turn.error ?? "The turn failed.");
       else forgetError();
     },
   });
-  const running = useRunningTurn(agent);
+  const answers = useAnswering(chat, agent);
+  const runningTurn = useRunningTurn(agent);
 
   const connection = describeConnection(agent.identified, wasOpen, agent.connectionError);
+  const submitted = chat.status === "submitted";
+  const goingOn = chat.isToolContinuation; // the hook is "submitted" then too, for as long as other calls are open
+  const running = runningTurn !== null || chat.status === "streaming" || chat.isRecovering || (submitted && !goingOn);
+  const waitsFor = running ? "" : waitingFor(lastCalls(chat.messages));
+  useApprovedCalls(chat, agent, running);
 
   function forgetError() {
     setTurnError(null);
     chat.clearError();
   }
+  function forget() {
+    setSkipped(false);
+    forgetError();
+  }
 
   const send = (text: string) => {
-    forgetError();
-    void chat.sendMessage({ text });
+    forget();
+    const id = generateId();
+    setSent({ id, text });
+    void chat.sendMessage({ id, role: "user", parts: [{ type: "text", text }] });
   };
   const retry = () => {
-    forgetError();
+    forget();
     void chat.regenerate();
   };
   const stop = () => {
     void chat.stop();
-    const idle = chat.status !== "submitted" && chat.status !== "streaming";
-    if (idle && running.current) agent.send(JSON.stringify({ type: "cf_agent_chat_request_cancel", id: running.current }));
+    const idle = !submitted && chat.status !== "streaming";
+    if (idle && runningTurn) agent.send(JSON.stringify({ type: "cf_agent_chat_request_cancel", id: runningTurn }));
   };
   const clear = () => {
-    forgetError();
+    forget();
     chat.clearHistory();
   };
 
-  const waiting = chat.status === "submitted";
+  const gone = skipped && sent && chat.messages.length > 0 && chat.messages.every(({ id }) => id !== sent.id);
   const ownError = chat.error && chat.error.message !== LINE_LOST ? chat.error.message : null;
   return {
     messages: chat.messages,
+    answers,
     connection,
     error: ownError ?? turnError,
-    waiting,
+    /** The last message that was sent here, when the agent did not take it. */
+    notTaken: gone ? sent.text : null,
+    /** An answer was asked for, and has not begun. */
+    submitted: submitted && !goingOn,
     recovering: chat.isRecovering,
-    busy: waiting || chat.isStreaming || chat.isRecovering,
+    /** A turn runs. */
+    running,
+    /** Whom the conversation waits for, as a sentence; empty when it does not. */
+    waitsFor,
+    /** Something goes on that can be stopped. */
+    busy: running || (goingOn && !waitsFor),
     send,
     retry,
     stop,
     clear,
-    forgetError,
+    /** Say no more of what went wrong. */
+    forget,
   };
 }
 

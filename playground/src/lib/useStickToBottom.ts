@@ -7,9 +7,10 @@ const NEAR = 64;
  * Keeps a scrolling box at its end while its content grows, until the reader
  * scrolls up; it follows again once the reader is back at the end.
  *
- * Attach `box` to the scrolling element and `content` to its only child.
+ * Attach `box` to the scrolling element and `content` to its only child. What
+ * is not a conversation (`on` is false) is read from its top.
  */
-export function useStickToBottom() {
+export function useStickToBottom(on: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
@@ -24,7 +25,7 @@ export function useStickToBottom() {
 
   useEffect(() => {
     const scroller = box.current;
-    if (!scroller || !content.current) return;
+    if (!scroller || !content.current || !on) return;
     const onScroll = () => {
       const left = scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
       // Content that grew also puts the end further away: only a move upwards is the reader's.
@@ -43,7 +44,7 @@ export function useStickToBottom() {
       growth.disconnect();
       scroller.removeEventListener("scroll", onScroll);
     };
-  }, []);
+  }, [on]);
 
   return { box, content, atEnd, toEnd };
 }

@@ -10,10 +10,19 @@ from perdure.agent.turns import Turns
 from perdure.chat.interactions import Interaction
 from perdure.models.contract import Chunk
 from perdure.protocol import codec
-from perdure.protocol.messages import Part
+from perdure.protocol.messages import Part, UIMessage
 from perdure.storage.contract import Operation
 
-__all__ = ["amend"]
+__all__ = ["amend", "holder"]
+
+
+def holder(room: Room, turns: Turns, interaction: Interaction) -> UIMessage | None:
+    """The message that holds a call, as it is now; ``None`` when it is not in memory."""
+    turn = turns.active
+    if turn is not None and turn.builder.tool_part(interaction.call) is not None:
+        return turn.builder.message()
+    node = room.transcript.known.get(interaction.message)
+    return None if node is None or node.message is None else node.message.message
 
 
 def amend(
@@ -51,7 +60,7 @@ def amend(
         operations += answer.stream.unstored()
         text = codec.encode_text(turn.builder.message())
     if text is None or not streams:
-        stored = changed_message(room, interaction, change)
+        stored = changed_message(room.transcript, interaction, change)
         if stored is not None:
             operations += room.transcript.update(stored)
             text = room.transcript.known[interaction.message].text

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from perdure.agent.base import Agent
 from perdure.agent.dialogue import Runs
 from perdure.agent.room import Room, kept
 from perdure.agent.stream import LiveStream
@@ -87,7 +88,8 @@ class Answer:
             expires_ms=None if approval is None or ttl is None else now + round(ttl * 1000),
         )
         if interaction.expires_ms is not None and ttl is not None:
-            self._room.think.schedule(ttl, EXPIRE, approval)
+            # The application may well have a tool or a method of that name.
+            Agent.schedule(self._room.think, ttl, EXPIRE, approval)
         self._room.interactions.ask(interaction)
         self._services.checkpoint([*self.stream.unstored(), kept(interaction)])
 

@@ -42,7 +42,10 @@ async def attempt(turn: Turn, answer: Answer, room: Room) -> Ending:
         if turn.scope.cancel_called:
             return Ending("aborted")  # stopped before it began: nothing is asked of anybody
         approved = [] if turn.group is None else room.interactions.to_run(turn.group)
-        job = await prepare(room.think, turn, await _history(turn, room), room.services.new_id, approved)
+        history = await _history(turn, room)
+        job = await prepare(room.think, turn, history, room.services.new_id, approved)
+        if not history and job.instead is None:
+            return Ending("skipped")  # an empty conversation: there is nothing that a model could be asked
         answer.open(job.metadata)
         await run_steps(job, answer)
     except (Exception, asyncio.CancelledError) as error:
@@ -66,7 +69,7 @@ async def _take_inputs(turn: Turn, room: Room) -> Ending | None:
         if extended is not None:
             await transcript.reach([extended], extended)
         last = transcript.known.get(extended or "")
-        if last is None or last.message is None or last.role != "assistant":
+        if last is None or last.message is None or last.role != "assistant" or not transcript.is_on_path(last.id):
             return Ending("skipped")
         turn.parent, turn.builder = last.parent, MessageBuilder.going_on(last.message.message)
         return None

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from perdure.agent.callables import callables_of
-from perdure.agent.connection import Connection, ConnectionRequest
+from perdure.agent.connection import Connection, ConnectionRequest, check_text
 from perdure.agent.later import Later
 from perdure.agent.threads import in_loop
 from perdure.errors import ConfigurationError
@@ -85,7 +85,12 @@ class Agent(Later):
         return self._bound.connections
 
     def broadcast(self, text: str, *, without: Sequence[Connection] = ()) -> None:
-        """Send a message of the application's own to all connections, but for those in ``without``."""
+        """Send a message of the application's own to all connections, but for those in ``without``.
+
+        Raises:
+            TypeError: ``text`` is no text.
+        """
+        check_text(text, "broadcast()")
 
         def send() -> None:
             for connection in self._bound.connections:

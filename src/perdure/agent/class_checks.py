@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from perdure.agent.base import Agent
+from perdure.agent.schedules import delay_ms
 from perdure.agent.think import Think
 from perdure.chat.concurrency import strategy_of
 from perdure.errors import ConfigurationError
@@ -23,6 +24,12 @@ def check_class(kind: type[Agent]) -> None:
         concurrency: Any = kind.message_concurrency
         if not hasattr(concurrency, "__get__"):
             strategy_of(concurrency, kind.__name__)
+        ttl: Any = kind.approval_ttl
+        if ttl is not None and not hasattr(ttl, "__get__"):
+            try:
+                delay_ms(ttl)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{kind.__name__}.approval_ttl: {error}") from None
         if inspect.iscoroutinefunction(kind.accepts_chat_frame):
             raise ConfigurationError(
                 f"{kind.__name__}.accepts_chat_frame() is async; it must answer at once. Look up what it needs in "

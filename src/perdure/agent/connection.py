@@ -10,8 +10,12 @@ import msgspec
 
 from perdure.agent.services import PeerId, Services
 from perdure.agent.threads import in_loop
+from perdure.errors import ConfigurationError
 
-__all__ = ["Connection", "ConnectionRequest", "current_connection"]
+__all__ = ["Connection", "ConnectionRequest", "check_text", "current_connection"]
+
+_CODES = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015)})
+"""Close codes of RFC 6455 and its registry that may be sent."""
 
 
 class ConnectionRequest(msgspec.Struct, frozen=True):
@@ -45,12 +49,39 @@ class Connection:
         self._services = services
 
     def send(self, text: str) -> None:
-        """Send a message of the application's own. Synchronous tools may do so too."""
+        """Send a message of the application's own. Synchronous tools may do so too.
+
+        Raises:
+            TypeError: ``text`` is no text.
+        """
+        check_text(text, "Connection.send()")
         in_loop(lambda: self._services.send((self.peer,), text))
 
     def close(self, code: int = 1000, reason: str = "") -> None:
-        """Close it. Clients come back after any code but 1008 and 4000 to 4999."""
+        """Close it. Clients come back after any code but 1008 and 4000 to 4999.
+
+        Args:
+            code: 1000 to 1003, 1007 to 1014, or 3000 to 4999: others cannot be sent (RFC 6455 §7.4).
+            reason: For people. What does not fit into a close frame is cut.
+
+        Raises:
+            ConfigurationError: ``code`` cannot be sent.
+            TypeError: ``reason`` is no text.
+        """
+        if type(code) is not int or not (code in _CODES or 3000 <= code <= 4999):
+            raise ConfigurationError(f"Connection.close({code!r:.40}): give a close code, like 1000, 1008 or 4000.")
+        check_text(reason, "Connection.close()")
         in_loop(lambda: self._services.hang_up((self.peer,), code, reason))
+
+
+def check_text(text: Any, who: str) -> None:
+    """Whether an application gave text, before it waits to be sent.
+
+    Raises:
+        TypeError: it did not.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{who} takes text, not {type(text).__name__}: json.dumps() makes text of values.")
 
 
 current_connection: ContextVar[Connection | None] = ContextVar("perdure_connection", default=None)

@@ -13,6 +13,8 @@ import math
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from perdure.agent.driving import Driving
 from perdure.agent.ending import Failure
 from perdure.agent.interactions import Answering
@@ -23,6 +25,7 @@ from perdure.agent.services import PeerId, Services
 from perdure.agent.think import Think
 from perdure.agent.turn import Turn
 from perdure.agent.turns import Turns
+from perdure.chat.answers import is_unseen
 from perdure.chat.handshake import Greeting, Handshake, Idle, Pending, Resuming, Taken
 from perdure.chat.interactions import Interactions
 from perdure.chat.reconcile import Changes, reconcile
@@ -179,7 +182,9 @@ class Conversation:
             case "live" if log := self._turns.log:
                 return [*log.replay(), log.frames.replay_complete()]
             case "failed" if failure := self._turns.failure:
-                return [*failure.log.replay(), failure.log.frames.terminal_error(failure.text, failure.origin_ids)]
+                error = failure.log.frames.terminal_error(failure.text, failure.origin_ids)
+                # How its calls ended was said outside the stream.
+                return [*failure.log.replay(), error, *self._room.updated(failure.message)]
             case "over":
                 return [frames.ChunkFrames(stream).replay_done()]
             case _:
@@ -280,6 +285,8 @@ class Conversation:
         )
         if not changes.append and changes.parent is None:
             raise BadRequest("The chat request has no message to answer.")
+        if not changes.append and (extends := self._unseen(body)) is not None:
+            changes = msgspec.structs.replace(changes, extends=extends)
         check_uploads(changes.append, self._upload)
         if taken := self._turns.answers.intersection(message.id for message in changes.append):
             raise BadRequest(f"The id {taken.pop()!r} is that of an answer: a new message needs another.")
@@ -292,8 +299,20 @@ class Conversation:
             return None
         leaf = self._transcript.known[self._transcript.leaf or ""]
         if leaf.role != "user":
-            return "completed"
+            return None if changes.extends is not None else "completed"
         return "skipped" if self._turns.answering(leaf.id) else None
+
+    def _unseen(self, body: client_frames.ChatBody) -> str | None:
+        """The answer that a conversation posted as it is wants to be gone on with: its last one, of whose results the
+        model knows nothing yet. Nothing must be about to tell it."""
+        leaf, interactions = self._transcript.known.get(self._transcript.leaf or ""), self._room.interactions
+        if body.trigger == "regenerate-message" or not body.messages or body.messages[-1].role != "assistant":
+            return None
+        if leaf is None or leaf.role != "assistant" or leaf.message is None or self._turns.active is not None:
+            return None
+        group = interactions.group_of(leaf.id)
+        approved = set[str]() if group is None else {each.call for each in interactions.to_run(group)}
+        return leaf.id if is_unseen(leaf.message.message, approved) else None
 
     @property
     def active(self) -> Turn | None:
@@ -329,6 +348,14 @@ class Conversation:
     def begin(self) -> None:
         """The agent is awake: what it woke up with may start."""
         self._turns.begin()
+
+    async def put_off(self) -> None:
+        """The agent could not be woken: what it woke up with has not begun. Returns when that is stored.
+
+        Raises:
+            StorageError: it could not be.
+        """
+        await self._turns.put_off()
 
     # ── the host's side ─────────────────────────────────────────────
 

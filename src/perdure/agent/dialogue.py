@@ -116,11 +116,13 @@ class Dialogue:
             shown = [*self._base_shown, *self.names.history(self._answer())]
         return [*shown, _GO_ON] if shown and _ends_in_words(shown[-1].message) else shown
 
-    def is_taken(self, call_id: str) -> bool:
-        """Whether a tool call has this id."""
+    def is_taken(self, call_id: str, plan: Plan) -> bool:
+        """Whether a tool call of the conversation, or of what the model is shown instead, has this id."""
         if self._complete.tool_part(call_id) is not None:
             return True
-        return any(call_id in entry.calls for entry in self._before)
+        shown = self._base if plan.messages is None else plan.messages
+        known = (self._before,) if shown is self._before else (self._before, shown)
+        return any(call_id in entry.calls for entries in known for entry in entries)
 
     def _answer(self) -> Sequence[HistoryMessage]:
         return [HistoryMessage.of(self._complete.message())] if self._complete.has_content else []

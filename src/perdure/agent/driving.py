@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from perdure.agent.caller_tools import CallerTools
+import anyio
+
+from perdure.agent.caller_tools import CallerTools, ClientTool, Executor
 from perdure.agent.chat_callbacks import INTERRUPTED, callbacks_of
 from perdure.agent.hooks import call
 from perdure.agent.inputs import MessageInput, as_messages
@@ -52,6 +54,14 @@ class Driving:
         inputs = self._checked(inputs)
         turn = self._turns.submit(trigger, inputs=inputs, continuation=continuation, body=body)
         return await self._wait(turn, signal)
+
+    def caller_tools(self, given: Sequence[ClientTool], executor: Executor | None) -> CallerTools:
+        """Tools that a caller brings along for one turn.
+
+        Raises:
+            ConfigurationError: something of it cannot be used.
+        """
+        return CallerTools.of(given, executor, self._room.services.spawn)
 
     async def stream(
         self,
@@ -120,6 +130,18 @@ class Driving:
                         pass
                 return item
         raise AssertionError("a stream ends with its result")
+
+    async def rest(self, seconds: float | None) -> bool:
+        """Wait until no turn runs or waits and no call waits for somebody. False when so many seconds are over first.
+
+        Raises:
+            NestedTurn: called from inside a turn of this agent, or of one that its turn waits for.
+        """
+        self._turns.nesting.refuse("wait_until_stable()")
+        with anyio.move_on_after(seconds), self._turns.nesting.awaited():
+            while self._turns.active is not None or self._room.interactions.waiting:
+                await self._room.moved.next()
+        return self._turns.active is None and not self._room.interactions.waiting
 
     async def skip(self, callback: Any) -> TurnResult:
         """What comes of a turn that has nothing to answer: the model is not asked, and nobody else is told.

@@ -37,6 +37,8 @@ class Failure:
     """The turn that failed last, kept for clients that were away."""
 
     log: ChunkLog
+    message: str
+    """Id of the message that holds what was said, if there is one."""
     text: str
     origin_ids: Sequence[str]
 

@@ -64,6 +64,7 @@ async def prepare(
         instead=checks.history(config.messages, "The messages of before_turn()"),
         new_id=new_id,
         approved=[Call(each.call, each.tool, each.arguments) for each in approved],
+        tools=merge(tools, added),
         max_steps=checks.positive(think.max_steps if config.max_steps is None else config.max_steps, "max_steps"),
         added_tools=frozenset(added),
         send_reasoning=think.send_reasoning if config.send_reasoning is None else config.send_reasoning,

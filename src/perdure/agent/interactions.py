@@ -7,29 +7,30 @@ the message and the turn that goes on change in one write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from perdure.agent.amending import amend
-from perdure.agent.hooks import sources
+from perdure.agent.amending import amend, holder
+from perdure.agent.editing import edited_input
 from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
 from perdure.agent.turn_config import PendingApproval
 from perdure.agent.turns import Turns
-from perdure.chat.answers import DENIED, decided, failed, finished
+from perdure.chat.answers import DENIED, decided, failed, finished, refused, with_part
 from perdure.chat.interactions import Interaction
-from perdure.errors import BadRequest, ToolError
+from perdure.errors import BadRequest, PerdureError
 from perdure.models.contract import Chunk
 from perdure.protocol import client_frames, codec
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import Part
 from perdure.storage.contract import Operation
-from perdure.tools import merge
 
 __all__ = ["Answering"]
 
 logger = logging.getLogger(__name__)
+
+UNCHECKED = "The input could not be checked. The details are in the server's log."
 
 
 class Answering:
@@ -49,7 +50,7 @@ class Answering:
         if interaction is None:
             logger.debug("Ignored a result for the tool call %s, which nobody waits for", frame.toolCallId)
             return None
-        return self._when_loaded(interaction, partial(self._take_result, peer, by, frame))
+        return self._when_loaded(interaction, partial(self._take_result, peer, by, frame, interaction))
 
     def decision(self, peer: PeerId, by: str, frame: client_frames.ToolApproval) -> Coroutine[Any, Any, None] | None:
         """A person says whether a call may run."""
@@ -58,24 +59,35 @@ class Answering:
             logger.debug("Ignored a decision on the tool call %s, on which nobody was asked", frame.toolCallId)
             return None
         decide = partial(self._decide, peer, frame.toolCallId, by, frame.approved, frame.autoContinue, frame.reason)
-        if frame.input is None or not frame.approved:
+        if frame.input is None or not frame.approved or not interaction.asks:
             return self._when_loaded(interaction, decide)
         return self._decide_edited(peer, interaction, frame.input, decide)
 
     async def _decide_edited(
-        self, peer: PeerId, interaction: Interaction, edited: dict[str, Any], decide: Callable[..., bool]
+        self, peer: PeerId, interaction: Interaction, given: dict[str, Any], decide: Callable[..., bool]
     ) -> None:
-        try:
-            await self._check(interaction, edited)
-        except (ToolError, BadRequest) as error:
-            logger.warning("Refused the edited input of the tool call %s: %s", interaction.call, error)
-            node = self._room.transcript.known.get(interaction.message)
-            if node is not None and node.text is not None:
-                # The page has shown its decision already.
-                self._services.send((peer,), frames.message_updated(node.text))
-            return
         await self._load(interaction)
-        decide(edited=edited)
+        try:
+            edited = await edited_input(self._room, interaction, given)
+        except PerdureError as error:
+            self._refuse(peer, interaction, str(error))
+        except Exception:
+            # The application's own code: it says which tools there are.
+            logger.exception("The edited input of the tool call %s could not be checked", interaction.call)
+            self._refuse(peer, interaction, UNCHECKED)
+        else:
+            decide(edited=edited)
+        self._turns.rest()
+
+    def _refuse(self, peer: PeerId, interaction: Interaction, why: str) -> None:
+        """Who decided has shown it already: show the question again, and why."""
+        logger.info("Refused the edited input of the tool call %s: %s", interaction.call, why)
+        message = holder(self._room, self._turns, interaction)
+        if message is None or not interaction.asks:
+            return
+        shown = with_part(message, interaction.call, partial(refused, why=why))
+        if shown is not None:
+            self._services.send((peer,), frames.message_updated(codec.encode_text(shown)))
 
     # ── from the server's own code ──────────────────────────────────
 
@@ -92,8 +104,13 @@ class Answering:
                 expires_ms=each.expires_ms,
             )
             for each in self._interactions.waiting
-            if each.approval is not None and each.state == "waiting"
+            if each.asks and each.approval is not None
         ]
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a call waits for somebody."""
+        return bool(self._interactions.waiting)
 
     async def decide(
         self,
@@ -103,27 +120,27 @@ class Answering:
         by: str,
         go_on: bool,
         reason: str | None = None,
-        edited: dict[str, Any] | None = None,
+        edited: Mapping[str, Any] | None = None,
     ) -> bool:
         """Decide without a browser; returns when it is stored. False when the call does not wait for a decision.
 
         Raises:
             InvalidToolInput: the edited arguments do not fit.
-            BadRequest: arguments are edited of a tool that there is not any more.
         """
         interaction = self._interactions.find(call)
-        if interaction is None:
+        if interaction is None or not interaction.asks:
             return False
         if edited is not None:
-            await self._check(interaction, edited)
+            edited = await edited_input(self._room, interaction, edited)
         await self._load(interaction)
         changed = self._decide(None, call, by, approved, go_on, reason, edited=edited)
+        self._turns.rest()
         await self._services.settled()
         return changed
 
     # ── one answer ──────────────────────────────────────────────────
 
-    def _take_result(self, peer: PeerId, by: str, frame: client_frames.ToolResult) -> None:
+    def _take_result(self, peer: PeerId, by: str, frame: client_frames.ToolResult, asked: Interaction) -> None:
         try:
             tools = client_frames.read_client_tools(frame.clientTools)
             self._room.page.check(tools)
@@ -134,6 +151,7 @@ class Answering:
             frame.toolCallId, tool=frame.toolName, by=by, at_ms=self._services.now_ms(), go_on=frame.autoContinue
         )
         if interaction is None:
+            self._turns.differing.outrun(peer, asked.message)
             return
         also = self._room.page.offers(tools)
         call = frame.toolCallId
@@ -181,7 +199,7 @@ class Answering:
         self._turns.store(operations)
         show()
         if text is not None:
-            self._services.send(self._room.handshake.everyone, frames.message_updated(text))
+            self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
 
     # ── what must be in memory ──────────────────────────────────────
 
@@ -194,13 +212,9 @@ class Answering:
     async def _load_and(self, interaction: Interaction, act: Callable[[], Any]) -> None:
         await self._load(interaction)
         act()
+        self._turns.rest()
 
     async def _load(self, interaction: Interaction) -> None:
         if interaction.message not in self._turns.answers:
+            await self._room.transcript.extend([interaction.message])
             await self._room.transcript.reach([], interaction.message)
-
-    async def _check(self, interaction: Interaction, edited: dict[str, Any]) -> None:
-        tools = merge(*await sources(self._room.think, self._room.page.tools))
-        if interaction.tool not in tools:
-            raise BadRequest(f"The tool {interaction.tool!r:.60} is not available any more.")
-        tools[interaction.tool].check(edited)

@@ -53,7 +53,9 @@ class Job:
     """Makes ids for tool calls that come without one of their own."""
     max_steps: int
     approved: Sequence[Call] = ()
-    """Calls that a person approved: they run first."""
+    """Calls that a person approved: they run first …"""
+    tools: ToolSet
+    """… with these: all tools of the turn, also those that the model may not call in it."""
     added_tools: frozenset[str] = frozenset()
     """Tools of this turn that no list of active tools takes away."""
     send_reasoning: bool = True

@@ -5,6 +5,7 @@ The host calls it one event at a time, in the order in which things happen.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import math
@@ -30,7 +31,7 @@ from perdure.agent.timers import Timers
 from perdure.agent.values import NAMESPACE, Values
 from perdure.agent.wake import wake
 from perdure.agent.web import answer_request
-from perdure.errors import ConfigurationError, ReadonlyConnection
+from perdure.errors import ConfigurationError, ReadonlyConnection, StorageError
 from perdure.observability import emit
 from perdure.protocol import client_frames
 from perdure.protocol import server_frames as frames
@@ -95,9 +96,7 @@ class LiveAgent:
         live.queue.load(await store.read(LoadQueue(address.key)))
         live.reattach(attachments or {})
         bind(agent, live)
-        started = agent.on_start()
-        if inspect.isawaitable(started):
-            await started
+        await live._start()
         live.timers.started()
         live.queue.started()
         if live.conversation is not None:
@@ -105,6 +104,17 @@ class LiveAgent:
         if address.parent is not None and values.get(CREATED) is None:
             values.put(CREATED, services.now_ms())  # nobody is told of it before it exists
         return live
+
+    async def _start(self) -> None:
+        try:
+            started = self.agent.on_start()
+            if inspect.isawaitable(started):
+                await started
+        except Exception:
+            if self.conversation is not None:
+                with contextlib.suppress(StorageError):
+                    await self.conversation.put_off()
+            raise
 
     async def stop(self) -> None:
         """Stop every turn, and wait until all are over."""

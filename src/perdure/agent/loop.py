@@ -13,13 +13,13 @@ import anyio
 
 from perdure.agent.dialogue import Dialogue, Sink
 from perdure.agent.gate import pass_gate
-from perdure.agent.job import Job, Plan
+from perdure.agent.job import Job
 from perdure.agent.model_step import ModelStep
 from perdure.agent.tool_runner import Call, Request, run_call
 from perdure.agent.turn_config import StepResult
 from perdure.models.contract import Finish, HistoryMessage
 from perdure.protocol.messages import UIMessage
-from perdure.tools import ToolContext
+from perdure.tools import ToolContext, ToolSet
 
 __all__ = ["Sink", "run_steps"]
 
@@ -41,7 +41,7 @@ async def run_steps(job: Job, sink: Sink) -> None:
         plan = await job.plan_step(steps, dialogue.base)
         step = ModelStep(job, plan, dialogue)
         finish = await step.run()
-        await _run_calls(job, plan, dialogue, step.calls)
+        await _run_calls(job, plan.tools, dialogue, step.calls)
         dialogue.emit({"type": "finish-step"})
         result = StepResult(
             number=len(steps), parts=sink.builder.parts[before:], finish_reason=finish.reason, usage=finish.usage
@@ -61,18 +61,18 @@ async def _run_approved(job: Job, dialogue: Dialogue) -> None:
     if not job.approved:
         return
     calls = await dialogue.begin(job.approved)
-    tools = job.plan.tools
+    tools = job.tools
     for call in calls:
         if call.tool not in tools or tools[call.tool].execute is None:
             text = f"The tool {call.tool!r} is not available any more. The call was approved and did not run."
             dialogue.emit({"type": "tool-output-error", "toolCallId": call.id, "errorText": text})
     there = [call for call in calls if call.tool in tools and tools[call.tool].execute is not None]
-    await _run_calls(job, job.plan, dialogue, there, approved=True)
+    await _run_calls(job, tools, dialogue, there, approved=True)
     await dialogue.durable()
 
 
 async def _run_calls(
-    job: Job, plan: Plan, dialogue: Dialogue, calls: Sequence[Call], *, approved: bool = False
+    job: Job, tools: ToolSet, dialogue: Dialogue, calls: Sequence[Call], *, approved: bool = False
 ) -> None:
     """Run the calls of a step side by side; each result is shown as soon as it is there.
 
@@ -86,7 +86,7 @@ async def _run_calls(
     async def run(call: Call) -> None:
         context = ToolContext(agent=job.agent, tool_call_id=call.id, turn_id=job.turn_id, messages=messages)
         try:
-            request = await pass_gate(Request(job, plan.tools[call.tool], call, context, approved), dialogue)
+            request = await pass_gate(Request(job, tools[call.tool], call, context, approved), dialogue)
             if request is not None:
                 await run_call(request, dialogue.emit)
         except Exception as error:

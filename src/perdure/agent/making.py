@@ -25,10 +25,15 @@ def asked_by_client(
 ) -> Turn:
     """The turn of a chat request. It runs with what the page sends with it."""
     own = [message.id for message in changes.append]
+    group = None if changes.extends is None else room.interactions.group_of(changes.extends)
+    if group is not None:
+        room.interactions.continued(group)
     return Turn(
         id=request,
         trigger="ws-chat",
-        message_id=room.services.new_id(),
+        message_id=changes.extends or room.services.new_id(),
+        continuation=changes.extends is not None,
+        group=group,
         generation=generation,
         parent=own[-1] if own else changes.parent,
         branches=not own and changes.parent != room.transcript.leaf,

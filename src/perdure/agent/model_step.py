@@ -30,7 +30,7 @@ class ModelStep:
         self._job = job
         self._plan = plan
         self._dialogue = dialogue
-        self._chunks = WellFormed(dialogue.is_taken, job.new_id)
+        self._chunks = WellFormed(lambda call_id: dialogue.is_taken(call_id, plan), job.new_id)
 
     async def run(self) -> Finish:
         """Ask the model. Gives how it ended.

@@ -16,9 +16,10 @@ from perdure.chat.interactions import Interaction
 from perdure.chat.repair import INTERRUPTED
 from perdure.protocol import server_frames as frames
 from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part
+from perdure.session.transcript import Transcript
 from perdure.storage.contract import Operation
 
-__all__ = ["GivenUp", "changed_message", "overtake", "reason_of", "settled_in"]
+__all__ = ["GivenUp", "changed_message", "give_up", "overtake", "reason_of", "settled_in"]
 
 
 async def overtake(room: Room, turn: Turn) -> None:
@@ -52,32 +53,39 @@ class GivenUp:
     operations: list[Operation]
     """Store it."""
     messages: list[str]
-    """Ids of the messages that changed."""
+    """Ids of the messages that held them."""
 
     @classmethod
     def of(cls, room: Room, dropped: Iterable[Interaction]) -> GivenUp:
         """Settle these calls in the stored messages that hold them."""
-        operations: list[Operation] = []
-        messages: dict[str, None] = {}
-        for interaction in dropped:
-            operations.append(kept(interaction))
-            message = changed_message(room, interaction, partial(failed, text=reason_of(interaction)))
-            if message is not None:
-                operations += room.transcript.update(message)
-                messages[interaction.message] = None
-        return cls(room, operations, list(messages))
+        dropped = list(dropped)
+        operations = give_up(room.transcript, dropped)
+        return cls(room, operations, list(dict.fromkeys(each.message for each in dropped)))
 
     def tell(self) -> None:
         """Show them to everybody. After they were handed over to be stored."""
         for message in self.messages:
-            node = self.room.transcript.known.get(message)
-            if node is not None and node.text is not None:
-                self.room.services.send(self.room.handshake.everyone, frames.message_updated(node.text))
+            for frame in self.room.updated(message):
+                self.room.services.send(self.room.handshake.everyone, frame)
 
 
-def changed_message(room: Room, interaction: Interaction, change: Callable[[Part], Part]) -> UIMessage | None:
+def give_up(transcript: Transcript, dropped: Iterable[Interaction]) -> list[Operation]:
+    """Settle calls that nobody will answer any more in the stored messages that hold them, as far as those are in
+    memory. Store this."""
+    operations: list[Operation] = []
+    for interaction in dropped:
+        operations.append(kept(interaction))
+        message = changed_message(transcript, interaction, partial(failed, text=reason_of(interaction)))
+        if message is not None:
+            operations += transcript.update(message)
+    return operations
+
+
+def changed_message(
+    transcript: Transcript, interaction: Interaction, change: Callable[[Part], Part]
+) -> UIMessage | None:
     """The stored message of a call with its part changed; ``None`` when there is none in memory that holds it open."""
-    node = room.transcript.known.get(interaction.message)
+    node = transcript.known.get(interaction.message)
     if node is None or node.message is None:
         return None
     return with_part(node.message.message, interaction.call, change)

@@ -22,20 +22,20 @@ __all__ = ["closing", "give_up_calls", "settle_calls"]
 def settle_calls(room: Room, turn: Turn, ending: Ending) -> GivenUp:
     """Of the calls that are open only those stay that somebody is asked to answer, or that nobody could."""
     room.interactions.close(turn.id)
-    # Who stops a turn does not want another one: not even when all its calls were answered already.
-    stopped = ending.outcome == "aborted" and room.interactions.is_ready(turn.id)
-    given_up = give_up_calls(room, turn, [turn.id] if stopped else [])
+    # Who stops a turn wants no other one: a page that answers by itself would set it off at once.
+    given_up = give_up_calls(room, turn, [turn.id] if ending.outcome == "aborted" else [])
     left = {each.call for each in room.interactions.of(turn.id) if each.state != "settled"}
     if ending.outcome == "completed":
         left |= turn.builder.open_calls_of(turn.unanswered)
     if repaired := settle_open_calls(turn.builder.parts, left=left):
+        turn.builder.amended = True
         emit("chat:transcript:repaired", requestId=turn.id, toolCallIds=repaired)
     return given_up
 
 
 def give_up_calls(room: Room, turn: Turn, more: Sequence[str] = ()) -> GivenUp:
     """Approved calls that this turn was to run, and has not; and those of ``more`` turns."""
-    if more:
+    if any(room.interactions.next_id(group) is not None for group in more):
         for peer in room.handshake.not_continued():
             room.services.send((peer,), frames.nothing_to_resume())
     groups = [*more, *([] if turn.group is None else [turn.group])]

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from perdure.agent.base import Agent
-from perdure.agent.caller_tools import CallerTools, ClientTool, ClientToolCall
+from perdure.agent.caller_tools import ClientTool, ClientToolCall
 from perdure.agent.chat_callbacks import ChatCallbacks
 from perdure.agent.chat_hooks import ChatHooks
 from perdure.agent.connection import Connection
@@ -168,6 +168,25 @@ class Think(ChatHooks, Agent):
 
     # ── tool calls that wait for a person ───────────────────────────
 
+    def has_pending_interaction(self) -> bool:
+        """Whether a tool call waits for a person or a page."""
+        return self._bound.chat.answering.awaited
+
+    async def wait_until_stable(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the original's name
+        """Wait until nothing goes on: no turn runs or waits, none is about to go on after answers, and no tool call
+        waits for a person or a page.
+
+        Args:
+            timeout: Seconds; without end by default.
+
+        Returns:
+            False when the time was over first.
+
+        Raises:
+            NestedTurn: called from inside a turn of this agent.
+        """
+        return await self._bound.chat.driving.rest(timeout)
+
     def pending_approvals(self) -> list[PendingApproval]:
         """The tool calls that wait for a person's decision, in the order in which they were asked."""
         return self._bound.chat.answering.pending()
@@ -177,16 +196,14 @@ class Think(ChatHooks, Agent):
 
         Args:
             tool_call_id: Which call.
-            input: The arguments to run with instead of the model's.
+            input: The arguments to run with instead of the model's; people see them in the call.
             go_on: Whether the conversation goes on once every call of the step is answered: the call runs then.
 
         Raises:
-            InvalidToolInput: ``input`` does not fit the tool.
-            BadRequest: there is an ``input``, and the agent does not have that tool any more.
+            InvalidToolInput: ``input`` does not fit the tool: the call still waits.
         """
-        edited = None if input is None else dict(input)
         decide = self._bound.chat.answering.decide
-        return await decide(tool_call_id, approved=True, by="agent", go_on=go_on, edited=edited)
+        return await decide(tool_call_id, approved=True, by="agent", go_on=go_on, edited=input)
 
     async def reject(self, tool_call_id: str, reason: str | None = None, *, go_on: bool = True) -> bool:
         """Do not let a tool call run: the model is told, with the reason. Otherwise as :meth:`approve`."""
@@ -208,7 +225,7 @@ class Think(ChatHooks, Agent):
         *,
         signal: asyncio.Event | None = None,
     ) -> TurnResult:
-        """Add messages and answer them. An empty list answers what is there.
+        """Add messages and answer them. An empty list answers what is there; skipped when nothing is.
 
         Args:
             messages: A text, a message, several, or a function that is given the conversation when the turn starts.
@@ -267,16 +284,21 @@ class Think(ChatHooks, Agent):
         message: MessageInput | Callable[[Sequence[UIMessage]], Any],
         *,
         signal: asyncio.Event | None = None,
+        client_tools: Sequence[ClientTool] = (),
+        on_client_tool_call: Callable[[ClientToolCall], Any] | None = None,
     ) -> AsyncGenerator[Chunk]:
         """Answer ``message`` and give the chunks as they are made: ``async for chunk in child.stream("…")``.
 
-        Leaving the loop early stops the turn. Every connected tab sees it as well.
+        Leaving the loop early stops the turn. Every connected tab sees it as well. For the arguments see :meth:`chat`.
 
         Raises:
             TurnFailed: the turn ended with an error.
             NestedTurn: called from inside a turn of this agent.
+            ConfigurationError: ``client_tools`` cannot be used.
         """
-        async with contextlib.aclosing(self._bound.chat.driving.stream(message, signal=signal)) as items:
+        driving = self._bound.chat.driving
+        own = driving.caller_tools(client_tools, on_client_tool_call)
+        async with contextlib.aclosing(driving.stream(message, signal=signal, own=own)) as items:
             async for item in items:
                 if not isinstance(item, TurnResult):
                     yield item
@@ -303,8 +325,9 @@ class Think(ChatHooks, Agent):
             client_tools: Tools that the caller runs, for this turn only: made with :func:`~perdure.client_tool`, or
                 ``{"name": …, "description": …, "parameters": JSON Schema}``. They replace the agent's tools of the same
                 names. Nothing of them is stored, and no approval is asked for.
-            on_client_tool_call: Runs one call of them, and gives its result: a JSON value. May be ``async``. What it
-                raises is the call's error, and the model goes on. Without it their calls stay without a result.
+            on_client_tool_call: Runs one call of them, and gives its result: a JSON value. May be ``async``; otherwise
+                it runs in a worker thread. What it raises is the call's error, and the model goes on. Without it their
+                calls stay without a result: the turn ends with them, and the next one makes them errors.
             tools: Ignored with a warning: tools belong to the agent that runs the turn.
 
         Raises:
@@ -319,8 +342,9 @@ class Think(ChatHooks, Agent):
                 "chat(tools=…) is ignored: tools belong to the agent that runs the turn. Give them in its get_tools().",
                 stacklevel=2,
             )
-        own = CallerTools.of(client_tools, on_client_tool_call)
-        return await self._bound.chat.driving.chat(message, callback, signal=signal, own=own)
+        driving = self._bound.chat.driving
+        own = driving.caller_tools(client_tools, on_client_tool_call)
+        return await driving.chat(message, callback, signal=signal, own=own)
 
     def cancel_chat(self, request_id: str) -> None:
         """Stop a turn, whether it runs or waits; what was said is kept. An unknown id does nothing."""

@@ -112,13 +112,7 @@ async def _decide(request: Request, progress: Callable[[Any], None]) -> Any:
         case ToolCallDecision("substitute", output):
             return json_ready(output, call.tool)
         case ToolCallDecision("allow", value) if isinstance(value, Mapping):
-            changed = dict(cast("Mapping[str, Any]", value))
-            if request.approved and changed != call.input:
-                raise ToolError(
-                    f'before_tool_call() gave other arguments for the tool "{call.tool}" than the ones that were '
-                    "approved. It did not run."
-                )
-            return await _execute(replace(request, call=Call(call.id, call.tool, changed)), progress)
+            return await _execute(await _changed(request, dict(cast("Mapping[str, Any]", value))), progress)
         case None | ToolCallDecision("allow", None):
             return await _execute(request, progress)
         case _:
@@ -126,6 +120,27 @@ async def _decide(request: Request, progress: Callable[[Any], None]) -> Any:
                 "before_tool_call() must give allow(input), block(reason), substitute(output) or nothing; "
                 f"it gave a {type(decision).__name__}."
             )
+
+
+async def _changed(request: Request, input: dict[str, Any]) -> Request:
+    """The request with arguments that the application wants instead. What a person has to approve, no hook changes.
+
+    Raises:
+        ToolError: others were approved, or these would have to be.
+    """
+    call, tool = request.call, request.tool
+    if input == call.input:
+        return request
+    if request.approved:
+        raise ToolError(
+            f'before_tool_call() gave other arguments for the tool "{call.tool}" than the ones that were approved. '
+            "It did not run."
+        )
+    if tool.needs_approval is not False and await tool.asks(input, request.context):
+        raise ToolError(
+            f'before_tool_call() gave arguments for the tool "{call.tool}" that need approval. It did not run.'
+        )
+    return replace(request, call=Call(call.id, call.tool, input))
 
 
 async def _execute(request: Request, progress: Callable[[Any], None]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import attempt
+from perdure.agent.differing import Differing
 from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
 from perdure.agent.making import asked_by_client, asked_by_server, going_on
 from perdure.agent.nesting import Nesting
@@ -52,11 +53,14 @@ class Turns:
         self._submits = ClientSubmits(room, self._open)
         self._leaving: dict[str, Turn] = {}
         """Turns that are over and whose end has not been sent: it waits until it is stored."""
+        self.differing = Differing()
+        """Tabs to be put right when the turn is over."""
         self._withdrawn: list[str] = []
-        """Messages whose turn was cancelled while it waited; they keep their place behind the answer that runs."""
+        """Messages whose turn was cancelled while it waited; they stay behind the answers to those before them."""
+        self._held: Turn | None = None
+        """The turn that begins as soon as the agent is awake."""
         self._generation = 0
         self._answer: Answer | None = None
-        self._ended: asyncio.Event | None = None
         self.nesting = Nesting(lambda turn: self._queue.active == turn)
         """What waits for turns of this agent."""
         self.failure = failure
@@ -136,8 +140,16 @@ class Turns:
     # ── going on after answers ──────────────────────────────────────
 
     def is_overtaken(self, group: str) -> bool:
-        """Whether a turn waits that will see the answers to this turn's calls: no other has to go on with them."""
-        return self._is_awaited or self._queue.active not in {None, group}
+        """Whether no turn has to go on with the answers to this turn's calls: another waits that will see them, or the
+        conversation has taken another way."""
+        return self._is_awaited or self._queue.active not in {None, group} or self._is_left(group)
+
+    def _is_left(self, group: str) -> bool:
+        """Whether the message that holds this turn's calls is stored, and people are not shown it any more."""
+        return any(
+            each.message in self._transcript.known and not self._transcript.is_on_path(each.message)
+            for each in self._interactions.of(group)
+        )
 
     @property
     def _is_awaited(self) -> bool:
@@ -146,6 +158,7 @@ class Turns:
 
     def store(self, operations: Sequence[Operation]) -> None:
         """Store this, and in the same write the turn that goes on, if all calls of a turn are answered now."""
+        self._room.moved.give()
         for group in self._interactions.ready:
             if not self.is_overtaken(group):
                 self._admit(going_on(self._room, self._generation, group), _NOTHING_NEW, operations)
@@ -155,13 +168,32 @@ class Turns:
     def take_up(self, group: str, message: str, attempts: int, operations: Sequence[Operation]) -> None:
         """Go on after the answers to this turn's calls in ``message``: the agent wakes up and finds that it has not
         been done, or was cut off. :meth:`begin` starts it."""
-        turn = going_on(self._room, self._generation, group, message, attempts)
-        self._admit(turn, _NOTHING_NEW, operations, begin=False)
+        self._held = going_on(self._room, self._generation, group, message, attempts)
+        self._admit(self._held, _NOTHING_NEW, operations)
 
     def begin(self) -> None:
-        """The agent is awake: start the turn that it woke up with."""
-        if self._queue.active is not None:
-            self._start(self._open[self._queue.active])
+        """The agent is awake, or somebody waits for a turn on its way there: start the turn that it woke up with."""
+        if (turn := self._held) is not None:
+            self._held = None
+            self._start(turn)
+
+    async def put_off(self) -> None:
+        """The agent could not be woken: the turn that it woke up with has not begun. Returns when all is stored: the
+        next wake reads it."""
+        if self._held is not None:
+            self._services.write([UpdateTurn(self._held.id, "queued")])
+        await self._services.settled()
+
+    def rest(self) -> None:
+        """Let go of what was read, unless a turn runs: it may need that."""
+        if self._queue.active is None:
+            self._transcript.shrink()
+
+    def audience(self, message: str) -> Sequence[PeerId]:
+        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
+        brings the change, and would be put on top of a message that has what is replayed already."""
+        streams = self.streaming and self.active is not None and self.active.builder.id == message
+        return self._handshake.listeners if streams else self._handshake.everyone
 
     def is_open(self, request: str) -> bool:
         """Whether this request runs or waits."""
@@ -176,7 +208,7 @@ class Turns:
         """Whether a turn runs or waits that answers this message."""
         return any(turn.parent == message for turn in self._open.values())
 
-    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = (), *, begin: bool = True) -> None:
+    def _admit(self, turn: Turn, changes: Changes, also: Sequence[Operation] = ()) -> None:
         admission = self._queue.admit(turn.id)
         if admission == "duplicate":
             logger.info("Ignored a turn that was admitted before: %s", turn.id)
@@ -184,7 +216,9 @@ class Turns:
         self._open[turn.id] = turn
         self._services.write([*also, *self._opening(turn, changes, waiting=admission == "queue")])
         self._expect(turn)
-        if admission == "run" and begin:
+        if admission == "queue":
+            self.begin()
+        elif turn is not self._held:
             self._start(turn)
 
     def _expect(self, turn: Turn) -> None:
@@ -235,9 +269,8 @@ class Turns:
     async def stop(self) -> None:
         """Stop every turn, and wait until all are over."""
         while self._queue.active is not None:
-            self._ended = asyncio.Event()
             self.cancel_all()
-            await self._ended.wait()
+            await self._room.moved.next()
 
     def clear(self) -> list[Turn]:
         """The conversation is forgotten: the turn that runs ends without a trace. Gives the turns that waited."""
@@ -253,6 +286,7 @@ class Turns:
         self._withdrawn.clear()
         self._interactions.clear()
         self._submits.clear()
+        self._room.moved.give()
         return skipped
 
     # ── the turn that runs ──────────────────────────────────────────
@@ -319,22 +353,22 @@ class Turns:
             given_up = settle_calls(self._room, turn, ending)
             operations = [*given_up.operations, *closing(self._room, turn, answer, ending)]
             if ending.error is not None:
-                self.failure = Failure(answer.stream, ending.error, turn.origin_ids)
+                self.failure = Failure(answer.stream, turn.builder.id, ending.error, turn.origin_ids)
             following = self._following()
             if following is not None:
                 operations += self._opening(following, _NOTHING_NEW, waiting=True)
             self._services.write(operations)
-            self._transcript.begin(self._withdrawn)
-            self._withdrawn.clear()
+            self._withdrawn = self._transcript.give_up(self._withdrawn)
             given_up.tell()
             if turn.builder.changed:
                 self._room.show()
         self._end(turn, ending)
+        self.differing.put_right(self._room, turn.builder)
 
     def _following(self) -> Turn | None:
         """The turn that goes on at once, as all calls of the one that ends were answered while it ran; or those of an
         earlier one, if this one was stopped before it had overtaken them."""
-        group = next(iter(self._interactions.ready), None)
+        group = next((group for group in self._interactions.ready if not self._is_left(group)), None)
         if group is None or self._is_awaited:
             return None
         following = going_on(self._room, self._generation, group)
@@ -360,13 +394,12 @@ class Turns:
         following = self._queue.finish(turn.id)
         while following is not None and self._submits.is_superseded(self._open[following]):
             following = self._skip(self._open[following])
-        if self._ended is not None:
-            self._ended.set()
+        self._room.moved.give()
         if following is not None:
             self._services.write([UpdateTurn(following, "running")])
             self._start(self._open[following])
         else:
-            self._transcript.shrink()
+            self.rest()
 
     def _skip(self, turn: Turn) -> str | None:
         """A turn does not begin, as it was superseded. Gives the one whose turn it is instead."""

@@ -11,6 +11,7 @@ import msgspec
 
 from perdure.agent.conversation import Conversation
 from perdure.agent.ending import Failure
+from perdure.agent.overtaking import give_up
 from perdure.agent.page import PAGE, Page
 from perdure.agent.room import kept
 from perdure.agent.services import Services
@@ -58,6 +59,10 @@ class _Request(msgspec.Struct):
     group: str | None = None
     attempts: int = 0
 
+    def tries(self, status: str) -> int:
+        """How often it was begun, when the turn was left with this status."""
+        return self.attempts if status in _WAITING else self.attempts + 1
+
     @property
     def needed(self) -> list[str]:
         """The messages that it was about."""
@@ -101,14 +106,16 @@ async def wake(
     if record.open_turns:
         left = await _close_left_open(key, record, transcript, store, services, interactions)
     else:
-        left.failure = await _last_failure(key, record.last_turn, store)
+        left.failure = await _last_failure(key, record.last_turn, transcript, store)
     finished = [*record.closed_turns, *(turn.id for turn in record.open_turns)]
     conversation = Conversation(think, services, transcript, left.failure, finished, page, interactions, upload)
     if left.again is not None:
         conversation.take_up(*left.again, left.operations)
     else:
         if left.operations:
-            services.write(left.operations)
+            # Nothing waits for it: the next start would make the same of what is stored. So the conversation can be
+            # read even when nothing can be written.
+            services.checkpoint(left.operations)
         transcript.shrink()
     return conversation
 
@@ -140,9 +147,12 @@ async def _close_left_open(
     # First, as the turn that closes last is the one that clients are shown.
     left = _Left([CloseTurn(turn, "skipped", None, services.now_ms()) for turn in superseded])
     await _read_what_they_need(requests, transcript)
+    # Stopped while they waited: they keep their place behind the answer that was being made.
+    withdrawn = [identifier for turn in record.withdrawn for identifier in _request_of(turn).own]
     waiting = [identifier for turn, request in requests if turn.status in _WAITING for identifier in request.own]
-    await transcript.recall_following(waiting)
-    transcript.hold(waiting)
+    await transcript.recall(withdrawn)
+    await transcript.recall_following([*waiting, *withdrawn])
+    transcript.hold([*waiting, *withdrawn])
     for turn, request in requests:
         transcript.begin(request.own)
         if turn.status == "superseded":
@@ -151,27 +161,36 @@ async def _close_left_open(
             left.operations.append(DropChunks(left.failure.log.turn))
         log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
         left.operations += _keep_answer(turn, request, log, transcript, services.now_ms(), interactions)
-        left.failure = _close(turn, request, log, left, interactions, services.now_ms())
+        failure = Failure(log, _written(turn, request, transcript), INTERRUPTED_TURN, request.origin)
+        left.failure = failure if _close(turn, request, left, interactions, services.now_ms()) else None
+        withdrawn = transcript.give_up(withdrawn)
+    transcript.begin(withdrawn)
+    if left.again is not None and not transcript.is_on_path(left.again[1]):
+        left.again = None
+    # What was approved and does not go on, as a message waited that would have overtaken it, will never run.
+    stale = [group for group in interactions.ready if left.again is None or group != left.again[0]]
+    for group in stale:
+        await transcript.reach([], interactions.of(group)[0].message)
+    left.operations += give_up(transcript, interactions.drop(stale, services.now_ms()))
     return left
 
 
-def _close(
-    turn: TurnRow, request: _Request, log: ChunkLog, left: _Left, interactions: Interactions, now_ms: int
-) -> Failure | None:
-    """Close one turn. Gives the failure that it is, if it is one."""
+def _close(turn: TurnRow, request: _Request, left: _Left, interactions: Interactions, now_ms: int) -> bool:
+    """Close one turn. Whether it is a failure."""
     left.again = None
-    if interactions.of(turn.id):
+    is_ready = interactions.is_ready(turn.id)
+    if is_ready or any(each.waits for each in interactions.of(turn.id)):
         # It had come to its end: somebody is asked, or has answered already.
-        if interactions.is_ready(turn.id):
+        if is_ready:
             left.again = (turn.id, turn.message_id, 0)
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "completed", None, now_ms)]
-        return None
-    if request.group is not None and request.attempts + 1 < ATTEMPTS:
-        left.again = (request.group, turn.message_id, request.attempts + 1)
+        return False
+    if request.group is not None and request.tries(turn.status) < ATTEMPTS:
+        left.again = (request.group, turn.message_id, request.tries(turn.status))
         left.operations += [DropChunks(turn.id), CloseTurn(turn.id, "interrupted", None, now_ms)]
-        return None
+        return False
     left.operations.append(CloseTurn(turn.id, "interrupted", INTERRUPTED_TURN, now_ms))
-    return Failure(log, INTERRUPTED_TURN, request.origin)
+    return True
 
 
 async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcript: Transcript) -> None:
@@ -182,12 +201,18 @@ async def _read_what_they_need(requests: list[tuple[TurnRow, _Request]], transcr
         if request.branches and request.parent is not None:
             await transcript.reach([], request.parent)
         if request.continuation and (extended := _extended(turn, request, transcript)) is not None:
+            await transcript.extend([extended])
             await transcript.reach([extended], extended)
 
 
 def _extended(turn: TurnRow, request: _Request, transcript: Transcript) -> str | None:
     """The message that a continuation goes on with."""
     return transcript.tip(None) if request.group is None else turn.message_id
+
+
+def _written(turn: TurnRow, request: _Request, transcript: Transcript) -> str:
+    """Id of the message that holds what a turn said."""
+    return (_extended(turn, request, transcript) or "") if request.continuation else turn.message_id
 
 
 def _keep_answer(
@@ -201,11 +226,10 @@ def _keep_answer(
     """Store what a turn said before it was interrupted, and what was answered meanwhile."""
     operations: list[Operation] = []
     if request.group is not None:
+        if request.tries(turn.status) >= ATTEMPTS:
+            operations += give_up(transcript, interactions.drop([request.group], now_ms))
         # Whether these did anything is unknown: they are errors, and never run again.
-        begun = [each for each in interactions.of(request.group) if each.state == "running"]
-        if request.attempts + 1 >= ATTEMPTS:
-            begun = interactions.drop([request.group], now_ms)
-        for interaction in begun:
+        for interaction in [each for each in interactions.of(request.group) if each.state == "running"]:
             interactions.settle(interaction.call)
             operations.append(kept(interaction))
     last = transcript.known.get(_extended(turn, request, transcript) or "") if request.continuation else None
@@ -222,12 +246,12 @@ def _keep_answer(
     return [*operations, *transcript.answer(message, parent, now_ms)]
 
 
-async def _last_failure(key: str, turn: TurnRow | None, store: Store) -> Failure | None:
+async def _last_failure(key: str, turn: TurnRow | None, transcript: Transcript, store: Store) -> Failure | None:
     if turn is None or turn.error is None:
         return None
     request = _request_of(turn)
     log = await _chunk_log(key, turn.id, store, continuation=request.continuation)
-    return Failure(log, turn.error, request.origin)
+    return Failure(log, _written(turn, request, transcript), turn.error, request.origin)
 
 
 def _request_of(turn: TurnRow) -> _Request:

@@ -29,6 +29,8 @@ class _Call:
     text: list[str] = field(default_factory=list[str])
     input: Any = None
     complete: bool = False
+    answered: bool = False
+    """Whether nothing follows: it has a result of its provider, or failed."""
 
 
 class WellFormed:
@@ -85,6 +87,10 @@ class WellFormed:
             if not call.complete:
                 text = f"The model did not finish the arguments of the tool '{call.tool}'."
                 chunks += self._complete(call, {}, "".join(call.text), text)
+            if call.provider and not call.answered:
+                # It would not be taken in a later step, and no step begins with an open call of the one before.
+                text = f"The provider gave no result of the tool '{call.tool}'."
+                chunks.append({"type": "tool-output-error", "toolCallId": call.id, "errorText": text})
         return chunks
 
     # ── text and reasoning ──────────────────────────────────────────
@@ -157,7 +163,7 @@ class WellFormed:
         return call
 
     def _complete(self, call: _Call, chunk: Chunk, given: Any, error: str | None) -> Sequence[Chunk]:
-        call.complete, call.input = True, given
+        call.complete, call.answered, call.input = True, error is not None, given
         call.tool = _text(chunk.get("toolName")) or call.tool
         call.provider = call.provider or bool(chunk.get("providerExecuted"))
         made: Chunk = {**chunk, "toolCallId": call.id, "toolName": call.tool, "input": given}
@@ -172,6 +178,7 @@ class WellFormed:
         call = self._latest.get(chunk["toolCallId"])
         if call is None or not call.provider:
             return ()  # the results of our own tools are not the model's to give
+        call.answered = call.answered or not chunk.get("preliminary")
         return ({**chunk, "toolCallId": call.id},)
 
     _CALLS: ClassVar[dict[str, Callable[[Any, Chunk], Sequence[Chunk]]]] = {
@@ -199,7 +206,7 @@ def _read(chunk: Chunk) -> tuple[Any, str | None]:
         except codec.DecodeError:
             value = None
     if isinstance(value, dict):
-        return cast("Any", value), None
+        return codec.sound(cast("Any", value)), None
     return given, _no_object(chunk)
 
 

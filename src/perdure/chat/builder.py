@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any, ClassVar, cast
 
+from perdure.chat.repair import normalise_inputs
 from perdure.protocol import codec
 from perdure.protocol.messages import Part, UIMessage, is_settled, is_tool_part, tool_name
 
@@ -53,6 +54,9 @@ class MessageBuilder:
         self._step = 0
         self.changed = False
         """Whether a chunk has added anything that is worth storing."""
+        self.amended = False
+        """Whether a call was settled or decided otherwise than by a chunk: who builds the message out of its stream
+        does not know of it."""
 
     @classmethod
     def going_on(cls, message: UIMessage) -> MessageBuilder:
@@ -136,7 +140,7 @@ class MessageBuilder:
             changed = change(part)
             part.clear()
             part.update(changed)
-            self.changed = True
+            self.changed = self.amended = True
 
     def close(self) -> None:
         """The stream is over: text and reasoning that were still open are done."""
@@ -191,6 +195,8 @@ class MessageBuilder:
     def _input_available(self, chunk: Chunk) -> None:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
         if part["state"] in {"input-streaming", "input-available"}:
+            # Whoever puts a call right may find that another tool was meant.
+            part["type"] = f"tool-{chunk['toolName']}"
             part["state"] = "input-available"
             part["input"] = _as_object(chunk.get("input"))
             _tool_extras(chunk, part)
@@ -199,21 +205,23 @@ class MessageBuilder:
         part = self._tools.get(chunk["toolCallId"]) or self._add_tool(chunk, "input-streaming")
         if not is_settled(part):
             part.update(state="output-error", input=chunk.get("input"), errorText=chunk["errorText"])
+            part.update(normalise_inputs(part) or ())
             _tool_extras(chunk, part)
 
     def _output_available(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
             _forget_result(part)
-            part.update(state="output-available", output=_sound(chunk.get("output")))
+            part.update(state="output-available", output=codec.sound(chunk.get("output")))
             _copy(chunk, part, "preliminary")
 
     def _output_error(self, chunk: Chunk) -> None:
         if part := self._tools.get(chunk["toolCallId"]):
             _forget_result(part)
-            part.update(state="output-error", errorText=_sound(chunk["errorText"]))
+            part.update(state="output-error", errorText=codec.sound(chunk["errorText"]))
 
     def _output_denied(self, chunk: Chunk) -> None:
         if (part := self._tools.get(chunk["toolCallId"])) and not is_settled(part):
+            _forget_result(part)
             part["state"] = "output-denied"
 
     def _approval_request(self, chunk: Chunk) -> None:
@@ -264,18 +272,9 @@ class MessageBuilder:
 
 def _join(part: Part, pieces: list[str]) -> None:
     if pieces:
-        part["text"] = _sound("".join([part["text"], *pieces]))
+        # Providers may split an emoji between two deltas, and the model is shown the text in the same turn already.
+        part["text"] = codec.sound("".join([part["text"], *pieces]))
         pieces.clear()
-
-
-def _sound(value: Any) -> Any:
-    """``value`` as it is read again once it is stored: providers may split an emoji between two deltas, and tools may
-    give broken ones. What is shown to the model in the same turn must be sound as well."""
-    text = codec.encode_text(value)
-    if text.isascii():
-        return value
-    read = codec.decode(text)
-    return value if read == value else read
 
 
 def _finish(part: Part, pieces: list[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-__all__ = ["Greeting", "Handshake", "Idle", "Pending", "Replay", "Resuming", "Taken"]
+__all__ = ["REMEMBERED", "Greeting", "Handshake", "Idle", "Pending", "Replay", "Resuming", "Taken"]
 
 P = TypeVar("P", bound=Hashable)
 
@@ -53,6 +53,9 @@ class _Continuation(Generic[P]):
         """Whether its turn has been accepted; until then other calls may have to be answered first."""
 
 
+REMEMBERED = 8
+"""How many offers of one connection are remembered that it has not answered."""
+
 Replay = Literal["live", "failed", "over", "nothing"]
 """What to replay after an ack: the running stream, then live chunks; the failed stream, then its error; only that the
 stream is over; nothing at all."""
@@ -68,6 +71,8 @@ class Handshake(Generic[P]):
         self._accepted: dict[str, None] = {}
         self._peers: dict[P, None] = {}
         self._offered: set[P] = set()
+        self._unanswered: dict[P, list[str]] = {}
+        """What connections were offered and have not acked, oldest first: the ack may be on its way."""
         self._parked: set[P] = set()
         self._next: _Continuation[P] | None = None
         """The continuation that is to come."""
@@ -115,14 +120,21 @@ class Handshake(Generic[P]):
             coming.awaited[peer] = None
             return Pending(coming.id)
         if self._failed is not None:
-            return Resuming(self._failed)
+            return self._note(peer, self._failed)
         if self._accepted:
             self._parked.add(peer)
             return Pending(self._newest())
         return Idle()
 
     def acked(self, peer: P, stream: str) -> Replay:
-        """A connection takes an offer up. Whatever it names, it gets live chunks again from now on."""
+        """A connection takes an offer up. Whatever it names, it gets live chunks again from now on.
+
+        Unless it names an older offer of its own: that ack and the newer offer have crossed. Clients ack each offer, so
+        the ack of the newer one will come, and with it the replay; live chunks before that would be torn out of it.
+        """
+        crossed = self._answer(peer, stream) and stream != self._streaming
+        if crossed and peer in self._offered:
+            return "nothing"
         self._offered.discard(peer)
         self._listeners = None
         if self._streaming is not None:
@@ -133,6 +145,7 @@ class Handshake(Generic[P]):
         """A connection is gone. No turn ends because of it."""
         self._peers.pop(peer, None)
         self._offered.discard(peer)
+        self._unanswered.pop(peer, None)
         self._parked.discard(peer)
         for continuation in (self._next, self._current):
             if continuation is not None:
@@ -179,13 +192,12 @@ class Handshake(Generic[P]):
     def streaming(self, turn: str) -> list[P]:
         """A stream starts. Gives the connections to offer it to before its first chunk."""
         self._streaming = turn
-        waiting = dict.fromkeys(self._parked)
-        self._parked.clear()
+        waiting = dict.fromkeys(self._release())
         if self._next is not None and self._next.id == turn:
             self._current, self._next = self._next, None
             waiting.update(self._current.awaited)
-        self._offered.update(waiting)
-        self._listeners = None
+        for peer in waiting:
+            self._offer(peer, turn)
         return list(waiting)
 
     def stream_ended(self) -> None:
@@ -217,7 +229,26 @@ class Handshake(Generic[P]):
     def _offer(self, peer: P, stream: str) -> Resuming:
         self._offered.add(peer)
         self._listeners = None
+        return self._note(peer, stream)
+
+    def _note(self, peer: P, stream: str) -> Resuming:
+        offers = self._unanswered.setdefault(peer, [])
+        if stream not in offers[-1:]:
+            offers.append(stream)
+            del offers[:-REMEMBERED]
         return Resuming(stream)
+
+    def _answer(self, peer: P, stream: str) -> bool:
+        """Whether an ack answers an offer. It answers those before it, too: acks come in the order of the offers."""
+        offers = self._unanswered.get(peer, ())
+        if stream not in offers:
+            return False
+        left = offers[offers.index(stream) + 1 :]
+        if left:
+            self._unanswered[peer] = left
+        else:
+            del self._unanswered[peer]
+        return True
 
     def _release(self) -> list[P]:
         waiting = list(self._parked)

@@ -57,6 +57,11 @@ class Interaction(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.input if self.edited is None else self.edited
 
     @property
+    def asks(self) -> bool:
+        """Whether somebody is asked whether it may run."""
+        return self.state == "waiting" and self.approval is not None
+
+    @property
     def waits(self) -> bool:
         """Whether somebody has to answer before the conversation can go on."""
         return self.state == "waiting" or (self.state == "approved" and self.runs == "client")
@@ -132,6 +137,10 @@ class Interactions:
         group = self._groups.get(turn)
         return None if group is None else group.next
 
+    def group_of(self, message: str) -> str | None:
+        """The turn whose calls in this message still matter."""
+        return next((turn for turn, group in self._groups.items() if group.calls[0].message == message), None)
+
     @property
     def groups(self) -> list[str]:
         """The turns whose calls still matter, the oldest first."""
@@ -187,7 +196,7 @@ class Interactions:
         For the arguments see :meth:`answer`; ``edited`` are the arguments to run with instead.
         """
         interaction = self._calls.get(call)
-        if interaction is None or interaction.state != "waiting" or interaction.approval is None:
+        if interaction is None or not interaction.asks:
             return None
         interaction.decision = "approved" if approved else "denied"
         interaction.reason = reason

@@ -53,6 +53,8 @@ class Changes(msgspec.Struct, frozen=True):
     """Id of the message that the first new one follows; without new ones, that the answer follows."""
     origin_ids: list[str]
     """Ids of the posted user messages that the turn answers; its terminal frame repeats them."""
+    extends: str | None = None
+    """Id of the answer that the turn goes on with, instead of making a new one."""
 
 
 def reconcile(

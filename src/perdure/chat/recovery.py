@@ -39,11 +39,12 @@ def rebuild(
         left: Calls that stay open, as somebody is asked, or as they are still to run.
     """
     builder = MessageBuilder(message_id) if extended is None else MessageBuilder.going_on(extended)
+    decisions = {each.call: each for each in interactions if each.decision in {"approved", "denied"}}
     for chunk in chunks:
         builder.apply(chunk)
+        if chunk.get("type") == "tool-approval-request" and (made := decisions.get(str(chunk.get("toolCallId")))):
+            # Here, as the result may follow: a settled part takes no decision.
+            builder.change(made.call, partial(decided, interaction=made))
     builder.close()
-    for interaction in interactions:
-        if interaction.decision in {"approved", "denied"}:
-            builder.change(interaction.call, partial(decided, interaction=interaction))
     settled = settle_open_calls(builder.parts, left=left)
     return builder.message() if builder.has_content and (builder.changed or settled) else None

@@ -61,10 +61,11 @@ class HistoryMessage:
 
     @property
     def calls(self) -> Mapping[str, str]:
-        """The tool calls in it: ids, each with the tool's name. A message without calls need not be decoded for it."""
+        """The tool calls of an assistant's message: ids, each with the tool's name. A message without calls need not be
+        decoded for it."""
         if self._calls is None:
             none = self._message is None and '"toolCallId"' not in self.text
-            parts = [] if none else self.message.get("parts") or []
+            parts = [] if none or self.message.get("role") != "assistant" else self.message.get("parts") or []
             self._calls = {part.get("toolCallId") or "": tool_name(part) for part in parts if is_tool_part(part)}
         return self._calls
 

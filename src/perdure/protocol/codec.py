@@ -44,7 +44,8 @@ def encode_text(value: Any) -> str:
     try:
         return _encoder.encode(value).decode()
     except UnicodeEncodeError:
-        return _encoder.encode(_without_lone_surrogates(value)).decode()
+        plain = msgspec.to_builtins(value, enc_hook=_of_raw)  # what is no list or dict may hold them as well
+        return _encoder.encode(_without_lone_surrogates(plain)).decode()
 
 
 def encode(value: Any) -> bytes:
@@ -55,6 +56,19 @@ def encode(value: Any) -> bytes:
 def quote(text: str) -> str:
     """``text`` as a JSON string, quotes included."""
     return encode_text(text)
+
+
+def sound(value: Any) -> Any:
+    """``value`` as it is read again once it is stored: with U+FFFD for lone surrogates, null for NaN.
+
+    Raises:
+        TypeError: ``value`` holds something that has no JSON form.
+    """
+    text = encode_text(value)
+    if text.isascii() and "null" not in text:
+        return value
+    read = decode(text)
+    return value if read == value else read
 
 
 def decode(text: str | bytes) -> Any:
@@ -116,6 +130,12 @@ def _decode_leniently(text: str | bytes) -> Any:
         raise msgspec.DecodeError("nested too deeply") from None
     except ValueError as error:
         raise msgspec.DecodeError(f"not JSON: {error}") from None
+
+
+def _of_raw(value: Any) -> Any:
+    if isinstance(value, msgspec.Raw):
+        return decode(bytes(value))
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _refuse_constant(name: str) -> None:

@@ -163,7 +163,7 @@ async def refuse(receive: Receive, send: Send, code: int, reason: str) -> None:
 
 
 def _close_frame(code: int, reason: str) -> dict[str, Any]:
-    cut = reason.encode()[:REASON_BYTES].decode(errors="ignore")
+    cut = reason.encode(errors="replace")[:REASON_BYTES].decode(errors="ignore")
     return {"type": "websocket.close", "code": code, "reason": cut}
 
 

@@ -1,17 +1,19 @@
 """The WebSocket protocol class that ``perdure serve`` gives to uvicorn.
 
 It encodes a frame once for all sockets that it goes to, and writes what came together in one piece, without a task for
-each. And it cuts clients that take nothing any more: uvicorn's own class waits until everything it has written was
-taken, so a client that is there and does not read would hold its socket, and what is buffered for it, for as long as it
-likes.
+each. It closes quietly on text that is none. And it cuts clients that take nothing any more: uvicorn's own class waits
+until all it has written was taken, so a client that is there and does not read would hold its socket, and what is
+buffered for it, for as long as it likes.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame, Opcode
+from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import State
 
 from perdure.server.connection import TRANSPORT
@@ -33,6 +35,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Encoded frames that wait for the event loop to go on."""
     _size = 0
     """Bytes of them."""
+    _cutting: asyncio.TimerHandle | None = None
+    """When the connection is cut, if it has not ended by itself by then."""
 
     async def run_asgi(self) -> None:
         """Run the app for this connection."""
@@ -68,6 +72,15 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def _is_open(self) -> bool:
         return self.conn.state is State.OPEN and not self.disconnected
 
+    def send_receive_event_to_app(self) -> None:
+        """A message is whole. uvicorn would log text that is none as an error of its own, with a traceback."""
+        if self.curr_msg_data_type == "text" and not self.close_sent and not _is_text(self.frames):
+            self.frames = []
+            self.conn.send_close(CloseCode.INVALID_DATA, "The frame is no valid UTF-8.")
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
+
     def cut(self) -> None:
         """End the connection now, whatever the client has not taken."""
         if not self.disconnected:
@@ -84,6 +97,25 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().shutdown()
         self._cut_soon(LAST_WORDS)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has gone."""
+        super().connection_lost(exc)
+        if self._cutting is not None:
+            # It would keep all of the connection in memory until it is due.
+            self._cutting.cancel()
+            self._cutting = None
+
     def _cut_soon(self, seconds: float) -> None:
-        if not self.disconnected:
-            self.loop.call_later(seconds, self.cut)
+        if self.disconnected or (self._cutting is not None and self._cutting.when() <= self.loop.time() + seconds):
+            return
+        if self._cutting is not None:
+            self._cutting.cancel()
+        self._cutting = self.loop.call_later(seconds, self.cut)
+
+
+def _is_text(pieces: Sequence[bytes]) -> bool:
+    try:
+        b"".join(pieces).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -200,8 +200,7 @@ class Transcript(Tree):
             old = settled_count(len(nodes), step)
             shown[:old] = [as_old(entry) for entry in shown[:old]]
         if self._leaves_out:
-            kept = [(entry, node) for entry, node in zip(shown, nodes, strict=False) if not node.left_out]
-            shown, nodes = [entry for entry, _ in kept], [node for _, node in kept]
+            shown = [entry for entry, node in zip(shown, nodes, strict=False) if not node.left_out]
         return _begun_by_user(shown, nodes)
 
     async def page(self, before: str | None = None, limit: int | None = None) -> list[UIMessage]:
@@ -315,9 +314,9 @@ def missing_data(nodes: Iterable[Node]) -> list[str]:
 
 def _begun_by_user(entries: list[HistoryMessage], nodes: Sequence[Node]) -> list[HistoryMessage]:
     """Strict providers want a conversation that the user begins."""
-    first = next((node for node in nodes if node.role != "system"), None)
+    first = next((node for node in nodes if node.role != "system" and not node.left_out), None)
     if first is None or first.role == "user":
         return entries
-    text = _BEGINS if nodes[0].parent is None else _EARLIER
+    text = _BEGINS if nodes[0].parent is None and not nodes[0].left_out else _EARLIER
     note = HistoryMessage.of({"id": "", "role": "user", "parts": [{"type": "text", "text": text}]})
     return [note, *entries]

@@ -95,6 +95,10 @@ class Tree:
         """Id of the last message of the path."""
         return None if (leaf := self._path.leaf) is None else leaf.id
 
+    def is_on_path(self, identifier: str) -> bool:
+        """Whether a message is on the part of the path that is in memory."""
+        return self._path.find(identifier) is not None
+
     @property
     def is_windowed(self) -> bool:
         """Whether older messages of the path are in the store only."""
@@ -169,6 +173,20 @@ class Tree:
     def begin(self, identifiers: Iterable[str]) -> None:
         """The turn of these messages starts, or will never: they wait no longer."""
         self._mark(identifiers, waiting=False)
+
+    def give_up(self, identifiers: Sequence[str]) -> list[str]:
+        """The turns of these messages were stopped while they waited. A message waits on as long as others wait before
+        it: their answers come before it. Gives those that do."""
+        if not identifiers:
+            return []
+        stopped, left, others_wait = set(identifiers), list[str](), False
+        for node in self._path.nodes:
+            if node.waiting and node.id not in stopped:
+                others_wait = True
+            elif node.waiting and others_wait:
+                left.append(node.id)
+        self.begin(stopped.difference(left))
+        return left
 
     def leave_out(self, identifiers: Iterable[str]) -> list[Operation]:
         """These messages will not be answered: they are shown to people, and to no model."""

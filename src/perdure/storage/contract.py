@@ -243,6 +243,9 @@ class AgentRecord(msgspec.Struct, frozen=True):
     """The turn that closed last, in the order of the writes; ``None`` when none has."""
     closed_turns: list[str]
     """Ids of the closed turns that are kept, the one that closed last at the end."""
+    withdrawn: list[TurnRow] = []
+    """Closed turns that were accepted after one which is not closed: they were stopped while they waited. In the order
+    in which they were accepted."""
 
 
 CLOSED_TURNS_KEPT = 256

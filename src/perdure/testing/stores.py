@@ -65,11 +65,14 @@ class TryingStore(Store):
         open_store: Callable[[Path], Awaitable[Store]],
         opened: Callable[[TryingStore], None],
         seed: int | None = None,
+        *,
+        longest_ms: float = 3,
     ) -> Callable[[Path], Awaitable[Store]]:
         """Opens stores with ``open_store`` and puts one of these in front, which ``opened`` is given."""
 
         async def open_one(folder: Path) -> Store:
-            store = cls(await open_store(folder), None if seed is None else random.Random(seed))
+            rng = None if seed is None else random.Random(seed)
+            store = cls(await open_store(folder), rng, longest_ms=longest_ms)
             opened(store)
             return store
 

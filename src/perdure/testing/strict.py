@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from perdure.models.contract import ModelRequest
 from perdure.protocol.messages import SETTLED, Part, UIMessage, is_tool_part, tool_name
@@ -19,25 +18,32 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 def strict_provider_errors(request: ModelRequest | RecordedRequest) -> list[str]:
     """What a strict provider would refuse in ``request``; empty when it would be accepted.
 
-    Refused are calls without a result and results without a call, call inputs that are no objects, call ids that repeat
-    within a message, a request that ends in an assistant's words, no message at all, and tool names that repeat or are
-    not 1 to 64 of ``A-Z a-z 0-9 _ -``.
+    Refused are calls without a result and results without a call, call inputs that are no objects, call ids that
+    repeat, a request that ends in an assistant's words, no message at all, and tool names that repeat or are not 1 to
+    64 of ``A-Z a-z 0-9 _ -``.
     """
     record = request if isinstance(request, RecordedRequest) else RecordedRequest.of(request)
     errors = [f"tool name {name!r} is not allowed" for name in record.tools if not _NAME.fullmatch(name)]
     errors += [f"tool {name} is offered {count} times" for name, count in Counter(record.tools).items() if count > 1]
     for number, message in enumerate(record.messages):
         errors += [f"message {number}: {error}" for error in _message_errors(message)]
-    return errors + _end_errors(record.messages)
+    return [*errors, *_repeated(record.messages), *_end_errors(record.messages)]
 
 
 def _message_errors(message: UIMessage) -> Iterator[str]:
-    calls = [part for part in message.get("parts", []) if is_tool_part(part)]
-    for id, count in Counter(part.get("toolCallId") for part in calls).items():
-        if id and count > 1:
-            yield f"call id {id} is used {count} times"
-    for part in calls:
+    for part in _calls(message):
         yield from _call_errors(part)
+
+
+def _calls(message: UIMessage) -> list[Part]:
+    """The tool calls; a user's message has none, whatever its parts are called."""
+    parts = message.get("parts", []) if message.get("role") == "assistant" else []
+    return [part for part in parts if is_tool_part(part)]
+
+
+def _repeated(messages: list[UIMessage]) -> Iterator[str]:
+    ids = Counter(part.get("toolCallId") for message in messages for part in _calls(message))
+    return (f"call id {id} is used {count} times" for id, count in ids.items() if id and count > 1)
 
 
 def _call_errors(part: Part) -> Iterator[str]:
@@ -62,5 +68,17 @@ def _end_errors(messages: list[UIMessage]) -> list[str]:
         return ["there are no messages"]
     if messages[-1].get("role") != "assistant":
         return []
-    parts: list[dict[str, Any]] = [part for part in messages[-1].get("parts", []) if part.get("type") != "step-start"]
-    return [] if parts and is_tool_part(parts[-1]) else ["the request ends in an assistant item"]
+    # The results of a step follow all that the model said in it, also what it said after its calls.
+    called = any(is_tool_part(part) and not part.get("providerExecuted") for part in _last_step(messages[-1]))
+    return [] if called else ["the request ends in an assistant item"]
+
+
+def _last_step(message: UIMessage) -> list[Part]:
+    """The parts of the last step that has some."""
+    steps: list[list[Part]] = [[]]
+    for part in message.get("parts", []):
+        if part.get("type") == "step-start":
+            steps.append([])
+        else:
+            steps[-1].append(part)
+    return next((step for step in reversed(steps) if step), steps[0])

@@ -132,7 +132,8 @@ class Tool:
         if isinstance(self.needs_approval, bool):
             self.check(input)
             return self.needs_approval
-        return await is_needed(self.name, self._definition.bind(self.name, self.needs_approval, input, context))
+        call = self._definition.bind(self.name, self.needs_approval, input, context)
+        return await is_needed(self.name, call, context)
 
     async def run(
         self, input: dict[str, Any], context: ToolContext, progress: Callable[[Any], None] | None = None
@@ -167,6 +168,12 @@ class Tool:
         twin = copy.copy(self)
         twin.name = name
         twin._spec = None
+        return twin
+
+    def ungated(self) -> Tool:
+        """The same tool, asking for no approval."""
+        twin = copy.copy(self)
+        twin.needs_approval = False
         return twin
 
     def run_by(self, execute: Callable[..., Any]) -> Tool:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
-from perdure.tools.approval import NeedsApproval
+from perdure.tools.approval import NeedsApproval, bound_to
 from perdure.tools.contract import Tool
 from perdure.tools.signature import FunctionDefinition
 
@@ -38,7 +38,8 @@ class FunctionTool(Tool, Generic[P, R]):
             name: Instead of the function's.
             description: Instead of the docstring's.
             needs_approval: Whether a person has to approve a call before it runs: always, or when this function says
-                so. It is given those of the tool's arguments that it names, and may be ``async``.
+                so. It is given those of the tool's arguments that it names, the context if a parameter is annotated
+                so, and ``self`` before a method; it may be ``async``.
             timeout: Seconds that a call may take.
         """
         self.execute: Callable[..., Any]
@@ -66,6 +67,7 @@ class FunctionTool(Tool, Generic[P, R]):
             return self
         bound = cast("FunctionTool[..., Any]", copy.copy(self))
         bound.execute = bound.__wrapped__ = function
+        bound.needs_approval = bound_to(self.needs_approval, instance, owner)
         bound._definition = self._definition.bound_to(function)
         bound._spec = None
         return bound
@@ -101,7 +103,8 @@ def tool(
 
     With ``needs_approval`` a person is asked first: always with ``True``; with a function, when it gives something true
     for the arguments: ``needs_approval=lambda path: path.startswith("/important/")``. It may be ``async``, names those
-    of the tool's arguments that it wants, and a call for which it raises needs approval.
+    of the tool's arguments that it wants (and ``self`` before a method, and a parameter annotated ``ToolContext``), and
+    a call for which it raises needs approval.
 
     The signature is read on first use, so an unusable one raises
     :class:`~perdure.errors.ConfigurationError` there and not here.

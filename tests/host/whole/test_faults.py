@@ -112,6 +112,36 @@ async def test_a_turn_that_ran_into_a_full_disk_is_found_as_interrupted_when_the
     assert (await back.done("r2"))["outcome"] == "completed"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
+async def test_while_the_disk_is_full_a_conversation_with_an_open_turn_is_shown_and_nothing_is_promised(
+    small_disk: ServerProcess,
+) -> None:
+    tab, helper = await tab_of(small_disk, "a"), await tab_of(small_disk, "helper")
+    await tab.ask("r1", user_message("100 500", "u1"))
+    await tab.delta("r1", "99 ")
+    await rpc(helper, "fill")
+    await rpc(helper, "go")
+    assert await tab.ended() == STORAGE
+    shown: list[Any] = []
+    for number in range(2, 4):
+        back = await tab_of(small_disk, "a")
+        await back.ask(f"r{number}", user_message("1 1", f"u{number}"))
+        assert await back.ended() == STORAGE
+        shown.append(back.frames[0]["messages"])
+        # The request may come when the connection is being closed already.
+        for end in back.of(f"r{number}"):
+            assert end["error"] is True
+            assert "could not store the conversation" in end["body"]
+
+    await rpc(helper, "free")
+    back = await tab_of(small_disk, "a")
+    stored = (await back.opened())[0]["messages"]
+    assert [message["role"] for message in stored] == ["user", "assistant"]
+    assert shown == [stored, stored], "what was shown is what is stored once there is room"
+    await back.ask("r4", *stored, user_message("1 1", "u4"))
+    assert (await back.done("r4"))["outcome"] == "completed"
+
+
 # ── a file that is locked ───────────────────────────────────────────
 
 

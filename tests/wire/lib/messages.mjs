@@ -14,3 +14,7 @@ export const roles = (messages) => messages.map((message) => message.role[0]).jo
 
 /** What the fixture's model answers to `N=<n>`. */
 export const words = (n) => Array.from({ length: n }, (_, i) => `t${i} `).join("");
+
+/** What a person sees of messages, for comparing: the marks of steps left out. */
+export const visible = (messages) =>
+  messages.map(({ id, role, parts }) => ({ id, role, parts: parts.filter((part) => part.type !== "step-start") }));

@@ -33,7 +33,8 @@ from perdure.protocol.messages import Part, UIMessage, is_tool_part, tool_name
 __all__ = ["DENIED", "MessageConverter"]
 
 DENIED = "Tool call execution denied."
-"""What the model reads in place of a result when a person said no without giving a reason."""
+"""What the model reads in place of a result when a person said no; the reason follows. A reason by itself could be read
+as what the tool gave."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,16 @@ class MessageConverter:
                 outcome = "failed" if self.native_errors else "success"
                 return ToolReturnPart(tool_name(part), text, call_id, outcome=outcome)
             case "output-denied":
-                return ToolReturnPart(tool_name(part), approval.get("reason") or DENIED, call_id, outcome="denied")
+                return ToolReturnPart(tool_name(part), _denial(approval), call_id, outcome="denied")
             case "approval-responded" if approval.get("approved") is False:
-                return ToolReturnPart(tool_name(part), approval.get("reason") or DENIED, call_id, outcome="denied")
+                return ToolReturnPart(tool_name(part), _denial(approval), call_id, outcome="denied")
             case _:
                 return None
+
+
+def _denial(approval: dict[str, Any]) -> str:
+    reason = approval.get("reason")
+    return f"{DENIED} The reason: {reason}" if reason else DENIED
 
 
 def _text(part: Part) -> str:

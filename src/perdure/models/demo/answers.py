@@ -39,7 +39,7 @@ def answer(request: ModelRequest) -> Answer:
     text = text_of(last).strip()
     word, _, rest = text.partition(" ")
     command = _COMMANDS.get(word.lower().rstrip(":!?.,"))
-    decided = command(rest.strip(), request.tools) if command else None
+    decided = command(rest.strip(), request) if command else None
     return decided or _called(text, request.tools) or Answer(_small_talk(text))
 
 
@@ -65,27 +65,27 @@ def _called(text: str, tools: Sequence[ToolSpec]) -> Answer | None:
     return None
 
 
-# Commands: each gets what follows its word, and returns nothing when it does not apply
+# Commands: each gets what follows its word, and what the model is shown; it returns nothing when it does not apply
 
 
-def _call(rest: str, tools: Sequence[ToolSpec]) -> Answer | None:
+def _call(rest: str, request: ModelRequest) -> Answer | None:
     if not rest:
-        return Answer(f"Which tool shall I call? {_tool_names(tools)}")
+        return Answer(f"Which tool shall I call? {_tool_names(request.tools)}")
     planned = exact_calls(rest)
-    known = {spec.name: spec for spec in tools}
+    known = {spec.name: spec for spec in request.tools}
     for call in planned:
         if call.tool not in known:
-            return Answer(f"There is no tool named {call.tool}. {_tool_names(tools)}")
+            return Answer(f"There is no tool named {call.tool}. {_tool_names(request.tools)}")
         if call.problem:
             return Answer(f"{call.problem} Try it like this: `{example(known[call.tool])}`.")
     return Answer(calls=planned)
 
 
-def _error(rest: str, tools: Sequence[ToolSpec]) -> Answer:
+def _error(rest: str, request: ModelRequest) -> Answer:
     return Answer(error=rest or "This is the error that you asked for.")
 
 
-def _long(rest: str, tools: Sequence[ToolSpec]) -> Answer | None:
+def _long(rest: str, request: ModelRequest) -> Answer | None:
     if rest and not rest.isdecimal():
         return None
     count = min(max(int(rest or DEFAULT_WORDS), 1), MAX_WORDS)
@@ -96,9 +96,9 @@ def _long(rest: str, tools: Sequence[ToolSpec]) -> Answer | None:
     return Answer(" ".join(words))
 
 
-def _think(rest: str, tools: Sequence[ToolSpec]) -> Answer:
+def _think(rest: str, request: ModelRequest) -> Answer:
     topic = rest.removeprefix("about ").rstrip(".!?") or "nothing in particular"
-    called = _called(rest, tools)
+    called = _called(rest, request.tools)
     if called is not None and called.calls:
         names = " and ".join(dict.fromkeys(call.tool for call in called.calls))
         return called._replace(reasoning=f"The question is: {topic}. I do not know that myself. I will ask {names}.")
@@ -108,13 +108,20 @@ def _think(rest: str, tools: Sequence[ToolSpec]) -> Answer:
     )
 
 
-def _help(rest: str, tools: Sequence[ToolSpec]) -> Answer | None:
+def _recap(rest: str, request: ModelRequest) -> Answer | None:
+    if rest:
+        return None
+    said = [text_of(entry.message).strip() for entry in request.history if entry.message.get("role") == "user"]
+    return Answer("\n".join(["What I am shown of what you said:", "", *(f"- {_short(text)}" for text in said)]))
+
+
+def _help(rest: str, request: ModelRequest) -> Answer | None:
     if rest:
         return None
     lines = ["I am the demo model, not an AI. I follow a few fixed rules, so that you can try everything out.", ""]
-    if tools:
+    if request.tools:
         lines += ["Tools that I can call, also when you ask in your own words:", ""]
-        lines += [f"- **{spec.name}**{_summary(spec)} For example `{example(spec)}`" for spec in tools]
+        lines += [f"- **{spec.name}**{_summary(spec)} For example `{example(spec)}`" for spec in request.tools]
     else:
         lines.append("There are no tools that I could call.")
     return Answer("\n".join([*lines, "", "What else I understand:", "", *_HELP]))
@@ -125,14 +132,16 @@ _HELP = (
     "- `long 200` writes that many words: try to stop me, or reload the page",
     "- `think about tea` shows reasoning before the answer",
     "- `error no luck today` fails with that text",
+    "- `recap` lists what you said, as far as I am shown it",
     "- `help` shows this list",
 )
 
-_COMMANDS: dict[str, Callable[[str, Sequence[ToolSpec]], Answer | None]] = {
+_COMMANDS: dict[str, Callable[[str, ModelRequest], Answer | None]] = {
     "call": _call,
     "error": _error,
     "long": _long,
     "think": _think,
+    "recap": _recap,
     "help": _help,
 }
 
@@ -173,5 +182,9 @@ def _small_talk(text: str) -> str:
     for pattern, reply in _TALK:
         if re.match(pattern, text, re.IGNORECASE):
             return reply
-    quoted = text if len(text) <= 80 else text[:79] + "…"
-    return f"You said “{quoted}”. I am the demo model, no AI, so I have no answer to that. Say `help` to see my rules."
+    said = _short(text)
+    return f"You said “{said}”. I am the demo model, no AI, so I have no answer to that. Say `help` to see my rules."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"

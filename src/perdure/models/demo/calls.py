@@ -23,7 +23,15 @@ from perdure.protocol import codec
 
 __all__ = ["Found", "PlannedCall", "exact_calls", "example", "find_calls"]
 
-_EXAMPLES = {"city": "Paris", "place": "Paris", "location": "Paris", "path": "/notes.txt", "query": "tea"}
+_EXAMPLES = {
+    "city": "Paris",
+    "place": "Paris",
+    "location": "Paris",
+    "path": "/notes.txt",
+    "query": "tea",
+    "question": "Coffee or tea?",
+    "title": "shopping",
+}
 
 
 class PlannedCall(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlite3 import Cursor
 
 from perdure.storage.contract import AgentRecord, LoadAgent, OpenAgents
-from perdure.storage.sqlite.turns import closed_turns, last_turn, open_turns
+from perdure.storage.sqlite.turns import closed_turns, last_turn, open_turns, withdrawn_turns
 
 __all__ = ["AgentNumbers", "load_agent", "open_agents"]
 
@@ -60,12 +60,14 @@ def load_agent(cursor: Cursor, query: LoadAgent) -> AgentRecord:
     if row is None:
         return AgentRecord(next_pos=0, messages=0, open_turns=[], last_turn=None, closed_turns=[])
     agent, greatest, messages = row
+    opened = open_turns(cursor, agent)
     return AgentRecord(
         next_pos=0 if greatest is None else greatest + 1,
         messages=messages,
-        open_turns=open_turns(cursor, agent),
+        open_turns=opened,
         last_turn=last_turn(cursor, agent),
         closed_turns=closed_turns(cursor, agent),
+        withdrawn=withdrawn_turns(cursor, agent) if opened else [],
     )
 
 

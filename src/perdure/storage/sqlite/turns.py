@@ -7,7 +7,16 @@ from sqlite3 import Cursor
 from perdure.errors import StorageError
 from perdure.storage.contract import CLOSED_TURNS_KEPT, CloseTurn, OpenTurn, TurnRow, UpdateTurn
 
-__all__ = ["clear_turns", "close_turn", "closed_turns", "last_turn", "open_turn", "open_turns", "update_turn"]
+__all__ = [
+    "clear_turns",
+    "close_turn",
+    "closed_turns",
+    "last_turn",
+    "open_turn",
+    "open_turns",
+    "update_turn",
+    "withdrawn_turns",
+]
 
 _OPEN = """
 insert into turn (agent, id, status, trigger, request, message_id, opened_ms) values (?, ?, ?, ?, ?, ?, ?)
@@ -25,6 +34,10 @@ delete from turn where agent = ? and closing <= (
 _CLEAR = "delete from turn where agent = ?"
 _COLUMNS = "id, status, trigger, request, message_id, error, opened_ms, closed_ms"
 _SELECT_OPEN = f"select {_COLUMNS} from turn where agent = ? and closing is null order by number"
+_SELECT_WITHDRAWN = f"""
+select {_COLUMNS} from turn where agent = ? and closing is not null
+    and number > (select min(number) from turn where agent = ? and closing is null) order by number
+"""
 _SELECT_CLOSED = "select id from turn where agent = ? and closing is not null order by closing"
 _SELECT_LAST = f"select {_COLUMNS} from turn where agent = ? and closing is not null order by closing desc limit 1"
 
@@ -74,6 +87,11 @@ def clear_turns(cursor: Cursor, agent: int) -> None:
 def open_turns(cursor: Cursor, agent: int) -> list[TurnRow]:
     """The turns that are not closed, in the order in which they were accepted."""
     return [TurnRow(*row) for row in cursor.execute(_SELECT_OPEN, (agent,))]
+
+
+def withdrawn_turns(cursor: Cursor, agent: int) -> list[TurnRow]:
+    """The closed turns that were accepted after the first open one, in that order."""
+    return [TurnRow(*row) for row in cursor.execute(_SELECT_WITHDRAWN, (agent, agent))]
 
 
 def closed_turns(cursor: Cursor, agent: int) -> list[str]:

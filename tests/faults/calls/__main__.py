@@ -1,0 +1,12 @@
+"""``python -m tests.faults.calls [--minutes 10] [--seed N] [--shrink]``: plans of many seeds until the time is over."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.faults.attacks import main
+from tests.faults.calls.plans import plans
+from tests.faults.calls.session import CallsSession
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, plans, CallsSession))
