@@ -54,11 +54,11 @@ class ClientSubmits:
         return self._submits.begin(turn.id)
 
     def end(self, turn: Turn, ending: Ending) -> Sequence[PeerId]:
-        """It is over. Gives the connections to tell: of one that lost its turn, only the sender's."""
+        """It is over. Gives the connections to tell: of one that lost its turn, only those that sent it."""
         handshake = self._room.handshake
         lost = ending.outcome == "skipped" and self.is_superseded(turn)
         self._submits.end(turn.id)
-        return [peer for peer in handshake.everyone if peer == turn.sender] if lost else handshake.listeners
+        return [peer for peer in handshake.everyone if peer in turn.senders] if lost else handshake.listeners
 
     def clear(self) -> None:
         """The conversation was forgotten."""

@@ -195,9 +195,12 @@ class Turns:
         streams = self.streaming and self.active is not None and self.active.builder.id == message
         return self._handshake.listeners if streams else self._handshake.everyone
 
-    def is_open(self, request: str) -> bool:
-        """Whether this request runs or waits."""
-        return request in self._open
+    def delivered_again(self, request: str, peer: PeerId) -> bool:
+        """Whether this request runs or waits. Its end is then told to this connection, too."""
+        turn = self._open.get(request)
+        if turn is not None and peer not in turn.senders:
+            turn.senders.append(peer)
+        return turn is not None
 
     @property
     def answers(self) -> set[str]:
