@@ -69,7 +69,7 @@ def amend(
 
 
 def audience(room: Room, turns: Turns, message: str) -> Sequence[PeerId]:
-    """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay brings
+    """Who is shown a change of this message. While it streams, not those with an offer to take up: the replay brings
     the change, and would be put on top of a message that has what is replayed already."""
     streams = turns.streaming and turns.active is not None and turns.active.builder.id == message
     return room.handshake.listeners if streams else room.handshake.everyone
