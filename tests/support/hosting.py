@@ -107,6 +107,16 @@ class Hosting:
         self.clock.advance(seconds)
         await self.clock.sleeping(self._sleepers)
 
+    @property
+    def in_memory(self) -> int:
+        """How many agents are in memory."""
+        return self._host.in_memory
+
+    async def rest(self, seconds: float = 90) -> None:
+        """Let so much time pass, with enough looks in it that what is idle has left."""
+        for _ in range(6):
+            await self.advance(seconds / 6)
+
     async def read(self, query: Query[Any]) -> Any:
         """Look into the store."""
         return await self.store.read(query)
