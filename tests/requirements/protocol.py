@@ -324,7 +324,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
             "A tool result settles the part as `output-available`; one `cf_agent_message_updated` goes to "
             "everybody, also to the sender.",
             note="Decision 14: the frame follows tool changes only; that a message was stored is announced by "
-            "the snapshot.",
+            "the snapshot. A tab that has not taken up the offer of that message's stream is not sent it: the "
+            "replay brings the change, and the hook would put it on top.",
         ),
         R(
             "65",

@@ -57,6 +57,32 @@ async def test_latest_answers_only_the_last_of_those_that_waited(serve: Serve) -
     assert [strict_provider_errors(request) for request in model.requests] == [[], []]
 
 
+@pytest.mark.parametrize("strategy", ["latest", "merge", Debounce(ms=1)])
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_whoever_sends_a_request_once_more_is_told_that_it_lost_its_turn(
+    serve: Serve, strategy: Any, leaves: bool
+) -> None:
+    """As a page does that has lost its line: it may not know whether the request had arrived."""
+    gate = Gate()
+    server = await serve(agent(slow(gate, "last."), message_concurrency=strategy))
+    tab, before, after = await server.tab(), await server.tab(), await server.tab()
+    await ask_all(tab, "A")
+    await gate.reached()
+    await before.ask("B", user_message("B", "u-B"))
+    await before.settle()
+    await after.ask("B", user_message("B", "u-B"))
+    await after.settle()
+    if leaves:
+        await before.close()
+    await tab.ask("C", user_message("C", "u-C"))
+    await tab.settle()
+    gate.open()
+    for seen in [after] if leaves else [before, after]:
+        assert (await seen.done("B"))["outcome"] == "skipped"
+    await tab.done("C")
+    assert tab.of("B") == []
+
+
 async def test_what_lost_its_turn_is_in_no_later_prompt_either(serve: Serve) -> None:
     gate = Gate()
     model = slow(gate, "three.", "again.", "next.")

@@ -351,6 +351,25 @@ async def test_an_ack_that_crosses_the_offer_of_the_next_stream_loses_nothing_of
     assert text_of(chunks_of(chunks, "r2")) == "xyz"
 
 
+async def test_who_has_not_taken_up_a_stream_is_told_of_the_end_of_a_request_that_waits_behind_it(serve: Serve) -> None:
+    gate = Gate()
+    server = await serve(agent(ScriptedModel([[say("a"), pause(gate), say("b")]])))
+    tab = await server.tab()
+    await tab.ask("r1", "First")
+    await gate.reached()
+    late = await server.tab()
+    await late.opened()
+    await late.ask("r2", user_message("Second"))
+    await late.settle()
+    await tab.cancel("r2")
+    for seen in (late, tab):
+        assert (await seen.done("r2"))["outcome"] == "aborted"
+    assert chunks_of(late.frames, "r1") == [], "the replay brings them"
+    gate.open()
+    await late.done("r1")
+    assert [frame["done"] for frame in late.of("r2")] == [True]
+
+
 @requirement("protocol:90")
 async def test_an_ack_of_an_unknown_or_finished_stream_is_answered_once(serve: Serve) -> None:
     server = await serve(agent(ScriptedModel([say("Hello.")])))

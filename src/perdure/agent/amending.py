@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from perdure.agent.overtaking import changed_message
 from perdure.agent.room import Room, kept
+from perdure.agent.services import PeerId
 from perdure.agent.turns import Turns
 from perdure.chat.interactions import Interaction
 from perdure.models.contract import Chunk
@@ -13,7 +14,7 @@ from perdure.protocol import codec
 from perdure.protocol.messages import Part, UIMessage
 from perdure.storage.contract import Operation
 
-__all__ = ["amend", "holder"]
+__all__ = ["amend", "audience", "holder"]
 
 
 def holder(room: Room, turns: Turns, interaction: Interaction) -> UIMessage | None:
@@ -65,6 +66,13 @@ def amend(
             operations += room.transcript.update(stored)
             text = room.transcript.known[interaction.message].text
     return text, show
+
+
+def audience(room: Room, turns: Turns, message: str) -> Sequence[PeerId]:
+    """Who is shown a change of this message. While it streams, not those with an offer to take up: the replay brings
+    the change, and would be put on top of a message that has what is replayed already."""
+    streams = turns.streaming and turns.active is not None and turns.active.builder.id == message
+    return room.handshake.listeners if streams else room.handshake.everyone
 
 
 def _nothing() -> None:

@@ -199,7 +199,7 @@ class Conversation:
     # ── requests ────────────────────────────────────────────────────
 
     def _request(self, peer: PeerId, frame: client_frames.ChatRequest) -> Coroutine[Any, Any, None] | None:
-        if self._turns.is_open(frame.id):
+        if self._turns.delivered_again(frame.id, peer):
             logger.info("Ignored a chat request that was delivered twice: %s", frame.id)
             return None
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from perdure.agent.amending import amend, holder
+from perdure.agent.amending import amend, audience, holder
 from perdure.agent.editing import edited_input
 from perdure.agent.room import Room, kept
 from perdure.agent.services import PeerId
@@ -199,7 +199,8 @@ class Answering:
         self._turns.store(operations)
         show()
         if text is not None:
-            self._services.send(self._turns.audience(interaction.message), frames.message_updated(text))
+            shown_to = audience(self._room, self._turns, interaction.message)
+            self._services.send(shown_to, frames.message_updated(text))
 
     # ── what must be in memory ──────────────────────────────────────
 

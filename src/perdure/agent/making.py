@@ -41,7 +41,7 @@ def asked_by_client(
         origin_ids=changes.origin_ids,
         body=room.page.body,
         client_tools=room.page.tools,
-        sender=peer,
+        senders=[peer],
         not_before_ms=decision.quiet_until or 0,
     )
 

@@ -54,11 +54,13 @@ class ClientSubmits:
         return self._submits.begin(turn.id)
 
     def end(self, turn: Turn, ending: Ending) -> Sequence[PeerId]:
-        """It is over. Gives the connections to tell: of one that lost its turn, only the sender's."""
-        handshake = self._room.handshake
+        """It is over. Gives the connections to tell: of one that lost its turn, only those that sent it."""
+        # Also those that have the offer of a stream to take up: if it is this one it has ended, and the replay of
+        # another says nothing of this one.
+        everyone = self._room.handshake.everyone
         lost = ending.outcome == "skipped" and self.is_superseded(turn)
         self._submits.end(turn.id)
-        return [peer for peer in handshake.everyone if peer == turn.sender] if lost else handshake.listeners
+        return [peer for peer in everyone if peer in turn.senders] if lost else everyone
 
     def clear(self) -> None:
         """The conversation was forgotten."""

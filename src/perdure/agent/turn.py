@@ -48,8 +48,8 @@ class Turn:
     """Ids of the messages that came with it."""
     origin_ids: Sequence[str] = ()
     """Ids of the user messages that its terminal frame names."""
-    sender: PeerId | None = None
-    """The connection that asked for it."""
+    senders: list[PeerId] = field(default_factory=list[PeerId])
+    """The connections that asked for it: a page that reconnects may send its request once more."""
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that the page sent beside the messages."""
     client_tools: ToolSet = field(default_factory=lambda: ToolSet({}))

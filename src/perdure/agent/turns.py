@@ -14,22 +14,23 @@ from typing import Any
 from perdure.agent.answer import Answer
 from perdure.agent.attempt import attempt
 from perdure.agent.differing import Differing
-from perdure.agent.ending import Ending, Failure, report, tell_application, terminal_frame
+from perdure.agent.ending import Ending, Failure, report, tell_application
 from perdure.agent.making import asked_by_client, asked_by_server, going_on
 from perdure.agent.nesting import Nesting
+from perdure.agent.opening import opening
 from perdure.agent.room import Room
 from perdure.agent.services import PeerId
 from perdure.agent.settling import closing, give_up_calls, settle_calls
 from perdure.agent.stream import ChunkLog
 from perdure.agent.submits import ClientSubmits
+from perdure.agent.told import Told
 from perdure.agent.turn import Turn
 from perdure.chat.concurrency import Decision
 from perdure.chat.reconcile import Changes
 from perdure.chat.turns import TurnQueue
 from perdure.observability import emit, in_turn
 from perdure.observability.tracing import turn_span
-from perdure.protocol import server_frames as frames
-from perdure.storage.contract import CloseTurn, DropChunks, OpenTurn, Operation, UpdateTurn
+from perdure.storage.contract import CloseTurn, Operation, UpdateTurn
 from perdure.tools import ToolSet
 
 __all__ = ["Turns"]
@@ -51,8 +52,8 @@ class Turns:
         self._queue = TurnQueue(finished)
         self._open: dict[str, Turn] = {}
         self._submits = ClientSubmits(room, self._open)
-        self._leaving: dict[str, Turn] = {}
-        """Turns that are over and whose end has not been sent: it waits until it is stored."""
+        self.told = Told(room)
+        """What everybody was told of them."""
         self.differing = Differing()
         """Tabs to be put right when the turn is over."""
         self._withdrawn: list[str] = []
@@ -189,15 +190,12 @@ class Turns:
         if self._queue.active is None:
             self._transcript.shrink()
 
-    def audience(self, message: str) -> Sequence[PeerId]:
-        """Who is shown a change of this message. While it streams, whoever has an offer to take up is not: the replay
-        brings the change, and would be put on top of a message that has what is replayed already."""
-        streams = self.streaming and self.active is not None and self.active.builder.id == message
-        return self._handshake.listeners if streams else self._handshake.everyone
-
-    def is_open(self, request: str) -> bool:
-        """Whether this request runs or waits."""
-        return request in self._open
+    def delivered_again(self, request: str, peer: PeerId) -> bool:
+        """Whether this request runs or waits. Its end is then told to this connection, too."""
+        turn = self._open.get(request)
+        if turn is not None and peer not in turn.senders:
+            turn.senders.append(peer)
+        return turn is not None
 
     @property
     def answers(self) -> set[str]:
@@ -228,19 +226,8 @@ class Turns:
             self._handshake.admitted(turn.id)
 
     def _opening(self, turn: Turn, changes: Changes, *, waiting: bool) -> list[Operation]:
-        """One transaction: the messages and the turn that is to answer them."""
-        now = self._services.now_ms()
-        operations: list[Operation] = []
-        parent = changes.parent
-        for message in changes.append:
-            operations += self._transcript.append(message.id, message.role, message.text, parent, now, waiting=waiting)
-            parent = message.id
-        if self.failure is not None:
-            operations.append(DropChunks(self.failure.log.turn))
-            self.failure = None
-        status = "queued" if waiting else "running"
-        operations.append(OpenTurn(turn.id, status, turn.trigger, turn.to_json(), turn.message_id, now))
-        return operations
+        failure, self.failure = self.failure, None
+        return opening(self._room, turn, changes, failure, waiting=waiting)
 
     # ── ending from outside ─────────────────────────────────────────
 
@@ -378,14 +365,9 @@ class Turns:
         return following
 
     def _end(self, turn: Turn, ending: Ending) -> None:
-        """Tell everybody that a turn is over, and let go of whoever waited for it."""
-        self._leaving[turn.id] = self._open.pop(turn.id)
-        self._services.send(self._submits.end(turn, ending), terminal_frame(turn, ending))
-        self._services.then(lambda: self._told(turn))
+        del self._open[turn.id]
         failed = self.failure is not None and self.failure.log.turn == turn.id
-        for peer in self._handshake.settled(turn.id, failed=failed):
-            # Whoever came while the turn was being prepared is shown why nothing came of it.
-            self._services.send((peer,), frames.resuming(turn.id) if failed else frames.nothing_to_resume())
+        self.told.end(turn, ending, self._submits.end(turn, ending), failed=failed)
 
     def _report(self, turn: Turn, ending: Ending) -> None:
         report(turn, ending, stale=turn.generation != self._generation)
@@ -408,10 +390,7 @@ class Turns:
         self._end(turn, Ending("skipped"))
         return self._queue.finish(turn.id)
 
-    def _told(self, turn: Turn) -> None:
-        del self._leaving[turn.id]
-
     @property
     def unfinished(self) -> list[Turn]:
         """The turns whose end nobody was told, in the order in which they were accepted."""
-        return [*self._leaving.values(), *self._open.values()]
+        return [*self.told.leaving.values(), *self._open.values()]

@@ -40,8 +40,10 @@ async def check_rest(store: Store, key: str) -> None:
     opened = open_parts(await stored_messages(store, key))
     assert opened == Counter(row.call for row in rows), f"open calls {opened}, but recorded are {rows}"
     groups: dict[str, list[Any]] = {}
+    shown = {row.id for row in await store.read(LoadPath(key))}
     for row in await store.read(LoadInteractions(key)):
-        groups.setdefault(row.turn, []).append(codec.decode(row.body))
+        if (body := codec.decode(row.body))["message"] in shown:
+            groups.setdefault(row.turn, []).append(body)
     for group in groups.values():
         waits = any(_waits(body) for body in group)
         assert waits or not any(body.get("go_on") for body in group), f"nothing has gone on after {group}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -49,9 +51,11 @@ class One:
     """An answer to one call."""
 
     call: int
-    """Which of those that were ever shown, counted from the newest; beyond them, one that there is not."""
+    """Which of those that nobody has answered yet, counted from the newest; beyond them, one that there is not."""
     kind: str
     go_on: bool = True
+    any: bool = False
+    """Of all that were ever shown."""
 
 
 @dataclass(frozen=True)
@@ -126,47 +130,101 @@ class Plan:
 
 TOOLS = ["pay", "pay", "pay", "place", "place", "where", "where", "echo", "slow", "fails", "seal", "maybe", "no-such"]
 CODE = ["approve", "reject", "approve later", "note", "settle", "continue", "say", "elsewhere"]
+KINDS = [*["fitting"] * 8, "result", "failure", "approval", "denial", "denial", "denial", "edit"]
 
-_tabs = st.integers(0, TABS - 1)
-_steps = st.builds(
-    Step,
-    st.lists(st.sampled_from(TOOLS), max_size=4).map(tuple),
-    st.sampled_from([False, False, False, True]),
-    st.sampled_from([False, False, False, False, True]),
-)
-_ones = st.builds(
-    One,
-    st.sampled_from([0, 0, 0, 1, 1, 2, 3, 5, 99]),
-    st.sampled_from(["result", "fitting", "fitting", "fitting", "fitting", "failure", "approval", "denial", "edit"]),
-    st.sampled_from([True, True, True, True, False]),
-)
-_answers = st.builds(Answer, _tabs, st.lists(_ones, min_size=1, max_size=4).map(tuple))
-_moves: st.SearchStrategy[Move] = st.one_of(
-    st.builds(Open, _tabs),
-    st.builds(Close, _tabs),
-    st.builds(Ask, _tabs),
-    st.builds(Ask, _tabs, st.sampled_from(["new", "new", "again", "edit"])),
-    _answers,
-    _answers,
-    _answers,
-    _answers,
-    _answers,
-    st.builds(Stop, _tabs, st.integers(0, 2)),
-    st.builds(Probe, _tabs),
-    st.one_of(st.builds(Wait, _tabs), st.builds(Wait, _tabs), st.builds(Wait, _tabs), st.builds(Clear, _tabs)),
-    st.builds(Code, st.sampled_from(CODE)),
-    st.builds(Wait, _tabs),
-    st.builds(Wait, _tabs),
-    st.just(LetGo()),
-    st.just(Later()),
-    st.just(Later()),
-    st.just(Rest()),
-    st.just(Restart()),
-)
 
-plans = st.builds(
-    Plan,
-    st.sampled_from(["calls", "calls", "small", "latest"]),
-    st.lists(_steps, min_size=1, max_size=12).map(tuple),
-    st.lists(_moves, max_size=30).map(lambda moves: (Open(0), Ask(0), *moves)),
-)
+class _Drawing:
+    """Draws a plan. Not put together of strategies: those prefer what is small, and most is too small to matter."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._calm = self._chance(0.2)
+        """Whether everybody just answers."""
+
+    def plan(self) -> Plan:
+        steps = tuple(self._step() for _ in range(self._rng.randint(2, 12)))
+        moves = itertools.chain(*(self._phrase() for _ in range(self._rng.randint(2, 12))))
+        kind = self._rng.choice(["calls", "small"] if self._calm else ["calls", "calls", "small", "latest"])
+        return Plan(kind, steps, (Open(0), Open(1), Ask(0), *moves))
+
+    def _chance(self, share: float) -> bool:
+        return self._rng.random() < share
+
+    def _tab(self) -> int:
+        return self._rng.randrange(TABS)
+
+    def _step(self) -> Step:
+        calls = tuple(self._rng.choice(TOOLS) for _ in range(self._rng.randint(1, 4))) if self._chance(0.8) else ()
+        return Step(calls, waits=self._chance(0.3), repeats=self._chance(0.15))
+
+    def _phrase(self) -> tuple[Move, ...]:
+        """A few moves that make sense one after the other."""
+        wait, everything, later = Wait(self._tab()), self._everything(), Later()
+        match self._rng.randrange(7 if self._calm else 14):
+            case 0 | 1:
+                return (wait, everything, later, Wait(self._tab()))
+            case 2:
+                return (wait, everything, self._little(), later, Wait(self._tab()))
+            case 3:
+                return (wait, self._answer(), self._little(), everything, later)
+            case 4:
+                return (wait, LetGo(), wait, self._answer(), self._little(), everything, later)
+            case 5:
+                return (everything, LetGo(), wait, later, self._little(), wait)
+            case 6:
+                return (Open(self._tab()), wait, self._little())
+            case 7:
+                return (wait, everything, Later(), Restart(), wait, everything, later)
+            case 8:
+                return (self._ask(), wait)
+            case 9:
+                return (self._ask(), wait, everything, self._little())
+            case 10 | 11:
+                return (self._little(), self._little())
+            case _:
+                return (wait, Clear(self._tab()) if self._chance(0.2) else self._code())
+
+    def _little(self) -> Move:
+        match self._rng.randrange(9 if self._calm else 14):
+            case 0 | 1:
+                return LetGo()
+            case 2 | 3:
+                return Later()
+            case 4:
+                return Rest()
+            case 5 | 6:
+                return self._answer()
+            case 7:
+                return Probe(self._tab())
+            case 8:
+                return Close(self._tab())
+            case 9 | 10:
+                return Restart()
+            case 11:
+                return self._code()
+            case 12:
+                return Stop(self._tab(), self._rng.randrange(3))
+            case _:
+                return self._ask()
+
+    def _code(self) -> Code:
+        return Code(self._rng.choice(CODE))
+
+    def _ask(self) -> Ask:
+        return Ask(self._tab(), self._rng.choice(["new", "new", "new", "again", "edit"]))
+
+    def _answer(self) -> Answer:
+        return Answer(self._tab(), tuple(self._one() for _ in range(self._rng.randint(1, 3))))
+
+    def _everything(self) -> Answer:
+        """An answer to all that waits."""
+        return Answer(self._tab(), (One(0, "fitting", go_on=self._chance(0.9)),) * 4)
+
+    def _one(self) -> One:
+        kind, go_on = self._rng.choice(KINDS), self._chance(0.8)
+        if self._chance(0.25):
+            return One(self._rng.choice([0, 1, 2, 3, 5, 99]), kind, go_on, any=True)
+        return One(self._rng.choice([0, 0, 0, 1, 2]), kind, go_on)
+
+
+plans = st.randoms(use_true_random=True).map(lambda rng: _Drawing(rng).plan())

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from perdure.protocol.messages import is_tool_part, tool_name
 from tests.faults.calls import plans
 from tests.faults.calls.plans import Move, One, Plan
-from tests.faults.calls.world import GATED, World
+from tests.faults.calls.world import GATED, WAITING, World
 from tests.support import Frame, Serving, Tab, approval, offer, tool_failure, tool_result, user_message
 
 __all__ = ["Player"]
@@ -44,6 +44,7 @@ class Player:
         self._read: dict[Tab, int] = {}
         self._calls: dict[str, tuple[str, Any]] = {}
         """All calls that were ever shown: the tool and the number."""
+        self._answered: set[str] = set()
         self._requests: list[str] = []
 
     async def play(self, plan: Plan) -> None:
@@ -88,9 +89,9 @@ class Player:
                 ) is not None:
                     await self._act(tab, what)
             case _:
-                tab = self._tabs[move.tab]
-                if tab is not None and tab.closed is None:
-                    await self._make_at(tab, move)
+                opened = [tab for tab in self._tabs if tab is not None and tab.closed is None]
+                if opened:
+                    await self._make_at(opened[move.tab % len(opened)], move)
 
     async def _make_at(self, tab: Tab, move: Move) -> None:
         match move:
@@ -129,8 +130,9 @@ class Player:
             await tab.ask(request, *before, user_message(f"Question {request}", f"u-{request}"), **fields)
 
     def _answer(self, one: One) -> Frame:
-        calls = list(self._calls)
+        calls = [call for call in self._calls if one.any or call not in self._answered]
         call = calls[-1 - one.call] if one.call < len(calls) else "nobody"
+        self._answered.add(call)
         tool, number = self._calls.get(call, ("", 0))
         kind = one.kind
         if kind == "fitting":
@@ -165,7 +167,8 @@ class Player:
                 continue
             for frame in tab.frames[self._read.get(tab, 0) :]:
                 for call, tool, number in _calls_in(frame):
-                    self._calls.setdefault(call, (tool, number))
+                    if tool in WAITING:
+                        self._calls.setdefault(call, (tool, number))
             self._read[tab] = len(tab.frames)
 
     def _turns(self) -> list[str]:

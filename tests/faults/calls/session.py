@@ -80,7 +80,7 @@ class CallsSession(Session):
         await player.settle()
         await self._settle(key)
         await check_rest(self._store, key)
-        calm = plan.kind != "latest" and all(isinstance(move, CALM) for move in plan.moves[2:])
+        calm = plan.kind != "latest" and all(isinstance(move, CALM) for move in plan.moves[3:])
         restarts = sum(isinstance(move, plans.Restart) for move in plan.moves)
         check_continuations(RecordingStore.written.get(key, []), calm=calm, restarts=restarts)
         await self._still_works(player, key)

@@ -23,6 +23,8 @@ ENOUGH = 60
 
 GATED = frozenset({"pay", "seal", "maybe"})
 """Tools that need approval, or may."""
+WAITING = GATED | {"place", "where"}
+"""Those whose calls somebody answers."""
 
 
 class World:
