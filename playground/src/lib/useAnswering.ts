@@ -3,13 +3,13 @@ import { getToolName } from "ai";
 import { useEffect, useMemo, useRef } from "react";
 import { type Answers, outcomeOf, sendDecision, sendFailure } from "./answers";
 import { ANSWERED } from "./browserTools";
-import { lastCalls } from "./calls";
+import { lastCalls, type ToolPart } from "./calls";
 
 type Chat = ReturnType<typeof useAgentChat>;
 type Socket = Parameters<typeof sendDecision>[0];
 
 /** The same object for the life of a conversation: a card that was drawn once need not be drawn again for it. */
-export function useAnswering(chat: Chat, socket: Socket): Answers {
+export function useAnswering(chat: Chat, socket: Socket, note: (part: ToolPart) => void): Answers {
   const latest = useRef(chat);
   useEffect(() => {
     latest.current = chat;
@@ -21,7 +21,10 @@ export function useAnswering(chat: Chat, socket: Socket): Answers {
           sendDecision(socket, part.toolCallId, decision);
           return outcomeOf(socket, part.toolCallId);
         }
-        await latest.current.addToolApprovalResponse({ id: part.approval.id, approved: decision.approved });
+        const { id } = part.approval;
+        const { approved } = decision;
+        note({ ...part, state: "approval-responded", approval: { id, approved } } as ToolPart);
+        await latest.current.addToolApprovalResponse({ id, approved });
         return "taken";
       },
       answer(part, output) {
@@ -29,7 +32,7 @@ export function useAnswering(chat: Chat, socket: Socket): Answers {
       },
       decline: (part, reason) => sendFailure(socket, part.toolCallId, getToolName(part), reason),
     }),
-    [socket],
+    [socket, note],
   );
 }
 

@@ -8,6 +8,7 @@ import { describeConnection } from "./connection";
 import { loadHistory } from "./loadHistory";
 import type { Place } from "./place";
 import { runHere, useAnswering, useApprovedCalls } from "./useAnswering";
+import { useDecisions } from "./useDecisions";
 import { useTurns } from "./useTurns";
 
 /** What the chat hook reports when it loses its socket in mid-stream; it resumes by itself afterwards. */
@@ -44,14 +45,15 @@ export function useConversation({ agent: path, name }: Place) {
       else forgetError();
     },
   });
-  const answers = useAnswering(chat, agent);
+  const [messages, noteDecision] = useDecisions(agent, chat.messages);
+  const answers = useAnswering(chat, agent, noteDecision);
   const { running: runningTurn, skipped } = useTurns(agent);
 
   const connection = describeConnection(agent.identified, wasOpen, agent.connectionError);
   const submitted = chat.status === "submitted";
   const goingOn = chat.isToolContinuation; // the hook is "submitted" then too, for as long as other calls are open
   const running = runningTurn !== null || chat.status === "streaming" || chat.isRecovering || (submitted && !goingOn);
-  const waitsFor = running ? "" : waitingFor(lastCalls(chat.messages));
+  const waitsFor = running ? "" : waitingFor(lastCalls(messages));
   useApprovedCalls(chat, agent, running);
 
   function forgetError() {
@@ -84,15 +86,15 @@ export function useConversation({ agent: path, name }: Place) {
   };
 
   // One whose turn another message took is skipped too, and stays.
-  const isGone = sent && skipped > sent.after && chat.messages.every(({ id }) => id !== sent.id);
+  const isGone = sent && skipped > sent.after && messages.every(({ id }) => id !== sent.id);
   const ownError = chat.error && chat.error.message !== LINE_LOST ? chat.error.message : null;
   return {
-    messages: chat.messages,
+    messages,
     answers,
     connection,
     error: ownError ?? turnError,
     /** The last message that was sent here, when the agent did not take it. */
-    notTaken: isGone && chat.messages.length > 0 ? sent.text : null,
+    notTaken: isGone && messages.length > 0 ? sent.text : null,
     /** An answer was asked for, and has not begun. */
     submitted: submitted && !goingOn,
     recovering: chat.isRecovering,
