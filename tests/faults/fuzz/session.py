@@ -180,6 +180,7 @@ class Session:
             await tab.ask(f"last{number}{place}", f"The last one at {place or 'the root'}")
             if (end := await tab.done(f"last{number}{place}"))["outcome"] == "completed":
                 break
+            self._clock.advance(1)  # a continuation waits for others to come along
         assert end["outcome"] == "completed", end
         for patience in reversed(range(PATIENCE)):
             # What was sent by tabs that have been cut off may still be on its way.
