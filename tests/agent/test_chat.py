@@ -233,6 +233,7 @@ async def test_a_streamed_turn_on_nothing_starts_and_ends_and_a_function_is_alwa
     ends: list[Any] = []
 
     async def talk(self: Think) -> None:
+        await self.add_messages("a question")
         for nothing in ("", [], lambda messages: []):
             heard = Heard()
             result = await self.run_turn(nothing, heard)
