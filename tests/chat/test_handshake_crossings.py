@@ -15,13 +15,16 @@ Frame = tuple[str, str, int]
 
 
 class Page:
-    """What the published hook does: it asks, and acks each offer once, or again when it has asked."""
+    """What the published hook does: it asks while it follows no stream, and acks each offer once, or again when it has
+    asked."""
 
     def __init__(self) -> None:
         self.coming: deque[Frame] = deque()
         self.going: deque[tuple[str, str]] = deque()
         self.asks = False
         self.acked: set[str] = set()
+        self.follows: str | None = None
+        """The stream that it has taken up and not seen the end of."""
         self.last: dict[str, int] = {}
         """Number of the last chunk, for each stream."""
 
@@ -36,9 +39,12 @@ class Page:
                 if self.asks or stream not in self.acked:
                     self.asks = False
                     self.acked.add(stream)
+                    self.follows = stream
                     self.going.append(("ack", stream))
             case "none":
                 self.asks = False
+            case "end":
+                self.follows = None if self.follows == stream else self.follows
             case "replay":
                 self.last[stream] = number
             case "chunk":
@@ -90,7 +96,7 @@ class Crossings(RuleBasedStateMachine):
     @rule(data=st.data())
     def ask(self, data: st.DataObject) -> None:
         _, page = self.page(data, "__init__")
-        if not page.asks:
+        if not page.asks and page.follows is None:
             page.ask()
 
     @precondition(lambda self: any(page.coming for page in self.pages.values()))
@@ -109,8 +115,12 @@ class Crossings(RuleBasedStateMachine):
             kind, stream = page.going.popleft()
             if kind == "probe":
                 self.greet(page, self.handshake.probed(peer))
-            elif self.handshake.acked(peer, stream) == "live":
-                page.coming.extend(("replay", stream, number) for number in range(self.chunks))
+            else:
+                answer = self.handshake.acked(peer, stream)
+                if answer == "live":
+                    page.coming.extend(("replay", stream, number) for number in range(self.chunks))
+                elif answer != "nothing":
+                    page.coming.append(("end", stream, 0))
             if self.streaming is not None:
                 self.chunk(1)
 
@@ -151,6 +161,8 @@ class Crossings(RuleBasedStateMachine):
     def end(self, failed: bool) -> None:
         turn, self.streaming = self.streaming or "", None
         self.handshake.stream_ended()
+        for peer in self.handshake.listeners:
+            self.pages[peer].coming.append(("end", turn, 0))
         for peer in self.handshake.settled(turn, failed=failed):
             self.pages[peer].coming.append(("offer", turn, 0) if failed else ("none", "", 0))
 

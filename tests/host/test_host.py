@@ -233,6 +233,7 @@ async def test_a_failed_commit_drops_the_agent_and_who_comes_back_sees_what_is_s
     store.refuses = lambda operation: False
     again = it.tab()
     assert (await again.opened())[0] == "u1"
+    await it.bus.call(Address("agent", "room"), "get-messages")  # which waits until all is stored
     assert (await store.read(LoadAgent("agent/room"))).open_turns == []
     again.ask("R2", "u2")
     await again.seen(id="R2", outcome="completed")

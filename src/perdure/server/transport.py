@@ -76,8 +76,9 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """A message is whole. uvicorn would log text that is none as an error of its own, with a traceback."""
         if self.curr_msg_data_type == "text" and not self.close_sent and not _is_text(self.frames):
             self.frames = []
-            self.conn.send_close(CloseCode.INVALID_DATA, "The frame is no valid UTF-8.")
-            self.handle_parser_exception()
+            if self.conn.state is State.OPEN:  # else the client has closed it right behind the frame
+                self.conn.send_close(CloseCode.INVALID_DATA, "The frame is no valid UTF-8.")
+                self.handle_parser_exception()
         else:
             super().send_receive_event_to_app()
 
