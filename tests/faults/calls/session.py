@@ -78,8 +78,7 @@ class CallsSession(Session):
     async def _finish(self, plan: Plan, player: Player, world: World, key: str) -> None:  # type: ignore[override]
         world.calm_down()
         await player.settle()
-        await self._settle(key)
-        await check_rest(self._store, key)
+        await self._come_to_rest(player, key)
         calm = plan.kind != "latest" and all(isinstance(move, CALM) for move in plan.moves[3:])
         restarts = sum(isinstance(move, plans.Restart) for move in plan.moves)
         check_continuations(RecordingStore.written.get(key, []), calm=calm, restarts=restarts)
@@ -89,6 +88,21 @@ class CallsSession(Session):
             for request in model.requests:
                 assert not (errors := strict_provider_errors(request)), (errors, request.messages)
             assert not model.unexpected
+
+    async def _come_to_rest(self, player: Player, key: str) -> None:
+        """Wait until no turn is left, and look whether all is as it should be then."""
+        for patience in reversed(range(PATIENCE)):
+            await self._settle(key)
+            try:
+                await check_rest(self._store, key)
+                return
+            except AssertionError:
+                # What was sent by tabs that have closed may still have been on its way, and lead to another turn.
+                if not patience:
+                    raise
+            tab = await player.open()
+            await tab.settle()
+            await tab.close()
 
     async def _settle(self, key: str) -> None:
         """Wait until no turn is left."""
